@@ -32,7 +32,7 @@ from kdey.plots.style import (
 )
 from kdey.posteriors import training_posteriors
 from kdey.quantifiers.kde import KDEyML
-from kdey.report.vocabulary import COLOURS
+from kdey.report.drawing import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -201,7 +201,7 @@ def _frame(case: Case) -> pd.DataFrame:
 
 def command_line(case: Case) -> None:
     """``kdey fit``, then ``estimate`` or ``report``, in this process."""
-    from kdey.cli.group import kdey as command
+    from kdey.cli.__main__ import kdey as command
 
     frame, folder = _frame(case), case.folder
     frame.drop(columns="shop").to_csv(folder / "train.csv", index=False)

@@ -8,7 +8,7 @@ from typing import Any
 from click import Command
 from click.testing import CliRunner, Result
 
-from kdey.cli.group import kdey
+from kdey.cli.__main__ import kdey
 
 #: click before 8.2 mixes the streams unless told, and then has nothing that holds both.
 _OLD = "mix_stderr" in signature(CliRunner).parameters

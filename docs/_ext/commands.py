@@ -30,7 +30,7 @@ class Commands(Directive):
 
     def run(self) -> list[nodes.Node]:
         """Return the sections."""
-        from kdey.cli.group import kdey
+        from kdey.cli.__main__ import kdey
 
         return [_section(name, text) for name, text in help_texts(kdey, "kdey")]
 

@@ -9,14 +9,17 @@ import datetime as dt
 import shutil
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import numpy as np
+import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
 from kdey import KDEyML, make_report
-from kdey.report import Report, estimates_table
+from kdey.report import Report
 
 #: Pictures by name: the colour scheme and the window.
 _WINDOWS = {
@@ -45,7 +48,7 @@ def example() -> Report:
     made = model.estimate_bags(posts(every, rng), [bags.ravel(), *bags])
     return make_report(
         made[0],
-        estimates_table(made[1:], [{"week": week} for week in weeks]),
+        replace(made[1:], keys=nw.from_native(pd.DataFrame({"week": weeks}))),
         time="week",
         quantifier=model,
         truth=[np.mean(_NAMES[every] == label) for label in model.classes_],

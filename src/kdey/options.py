@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,9 @@ LABEL_SHIFT, LABELS, PREDICTION_POWERED = "label-shift", "labels", "prediction-p
 #: The ways to use labels of the bag itself, in the order in which they are shown.
 WAYS = (LABEL_SHIFT, LABELS, PREDICTION_POWERED)
 MISSING = ("auto", "drop", "error")
+HOLM, FALSE_DISCOVERY = "holm", "fdr"
+#: Options of tables that functions on tables take as keywords of their own, too.
+OF_TABLES = ("scores", "weights", "clusters", "merge")
 
 
 class IntervalWarning(UserWarning):
@@ -74,6 +77,11 @@ class Options:
         group is their sum weighted by their shares.
     stratum_shares : mapping from strata to shares or sizes in the population, optional
         By default the shares of the strata among the (weighted) rows of each group.
+    scores, weights, clusters, merge : optional
+        What :func:`kdey.predict_groups` takes by these names; its keywords go first.
+    correction : {"holm", "fdr"} or None
+        How the p-values of comparisons between groups allow for their number; see
+        :func:`kdey.compare_groups`.
     key : name of a column, optional
         What tells the rows of a table apart: it chooses the fold model that scores a row for the
         fit check, and the order in which bootstraps resample. By default the features do.
@@ -117,6 +125,11 @@ class Options:
     key_types: Mapping[str, str] | None = None
     strata: str | None = None
     stratum_shares: Mapping[Any, float] | None = None
+    scores: Sequence[str] | None = None
+    weights: str | None = None
+    clusters: str | None = None
+    merge: Mapping[Any, Any] | None = None
+    correction: str | None = HOLM
     key: str | None = None
 
     def __post_init__(self) -> None:
@@ -131,6 +144,8 @@ class Options:
         check_count(self.n_null, "n_null", 19)
         check_count(self.min_size, "min_size", 1)
         check_choice(self.missing, "missing", MISSING)
+        if self.correction not in (HOLM, FALSE_DISCOVERY, None):
+            raise ValueError(f"correction must be 'holm', 'fdr' or None, got {self.correction!r}")
 
     @classmethod
     def given(cls, options: Options | None, **values: Any) -> Options:
@@ -145,6 +160,9 @@ class Options:
         """
         if options is not None and not isinstance(options, cls):
             raise TypeError(f"options must be kdey.Options(...), got {options!r:.80}")
+        for name in OF_TABLES if options is not None else ():
+            if getattr(options, name) is not None:
+                raise ValueError(f"option {name} is for tables, and this is a bag: leave it out")
         said = {name: value for name, value in values.items() if value is not None}
         if options is None:
             return cls(**said)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from kdey.cli.demo import demo_forms
+from kdey.cli.data_commands import demo_forms
 
 from .cases import run
 

@@ -153,7 +153,7 @@ def test_misfit_is_exit_code_one_with_the_table_still_there(tmp_path: Path) -> N
 
 def test_help_loads_no_numpy() -> None:
     code = (
-        "import sys; from kdey.cli.group import kdey\n"
+        "import sys; from kdey.cli.__main__ import kdey\n"
         "from click.testing import CliRunner\n"
         "for name in ('fit', 'estimate', 'evaluate', 'select', 'inspect'):\n"
         "    assert CliRunner().invoke(kdey, [name, '--help']).exit_code == 0\n"

@@ -14,7 +14,7 @@ import pytest
 
 import kdey
 from kdey.bags import Bags
-from kdey.cli.exit_codes import reworded
+from kdey.cli.output import reworded
 from kdey.matching import MixtureLikelihood, solve_mixture
 
 from .cases import rows, run, without, write

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from kdey.cli.demo import demo_forms
+from kdey.cli.data_commands import demo_forms
 from tests.documents.pages import ROOT, Block, Page
 from tests.documents.running import BASH, Session, run_page
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from kdey.cli.group import COMMANDS, kdey
+from kdey.cli.__main__ import COMMANDS, kdey
 from tests.documents.pages import ROOT, all_pages
 
 EXTENSIONS = ROOT / "docs" / "_ext"

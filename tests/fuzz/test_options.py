@@ -13,7 +13,7 @@ import click
 import pytest
 from hypothesis import given, strategies as st
 
-from kdey.cli.group import COMMANDS, kdey
+from kdey.cli.__main__ import COMMANDS, kdey
 from tests.cli.cases import rows, run, without, write
 
 from .profiles import fuzzed

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from kdey.report.technical_figures import reliability
+from kdey.report.technical import reliability
 
 
 def drawn(n: int, k: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from kdey.report.vocabulary import COLOURS, theme_tones
+from kdey.report.drawing import COLOURS, theme_tones
 
 EYES = {
     "all cones": np.eye(3),

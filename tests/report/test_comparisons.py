@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kdey.report import differences_of, make_report
-from kdey.report.differences import comparisons_answer
+from kdey.report.sections import comparisons_answer
 
 pytest.importorskip("jinja2")
 HOSTILE = "<script>alert(1)</script>"

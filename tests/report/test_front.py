@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from html import unescape
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,15 @@ import pytest
 from kdey import PACC
 from kdey.diagnostics import FitVerdict, NotChecked
 from kdey.report import Report, group_table, make_report
-from kdey.report.share_figures import groups_figure, prevalence_figure
+from kdey.report.drawing import NARROW, WIDE, wrapped
+from kdey.report.share_figures import (
+    drawn_classes,
+    drawn_series,
+    groups_figure,
+    prevalence_figure,
+    time_figure,
+)
 from kdey.report.shown_groups import ClassRow
-from kdey.report.svg import NARROW, WIDE, wrapped
-from kdey.report.time_figures import drawn_classes, drawn_series, time_figure
 from kdey.report.words import fit_headline, fit_result, fit_sentences, look_alike_sets
 
 from .cases import full_report, group_rows, names, weeks
@@ -120,14 +126,13 @@ def test_groups_alone_say_what_checking_means() -> None:
     assert "All 2 groups were checked in this way" in text
 
 
-def test_totals_that_are_given_are_shown() -> None:
+def test_totals_are_those_of_the_table() -> None:
     rows = group_rows(["shop", "week"], [(s, w) for s in "xy" for w in weeks(2)], ["a", "b"])
     totals = group_rows(["shop"], [("x",), ("y",)], ["a", "b"])
     for row in totals:
         row |= {"n": 240, "estimate": 0.123 if row["class"] == "a" else 0.877}
-    report = replace(
-        make_report(rows, by=["shop"], time="week"), total_groups=group_table(totals, ["shop"])
-    )
+    table: Any = SimpleNamespace(totals=lambda: group_table(totals, ["shop"]))
+    report = replace(make_report(rows, by=["shop"], time="week"), table=table)
     assert report.totals is not None
     assert [group.by_class["a"].estimate for group in report.totals.groups] == [0.123, 0.123]
     assert "12.3\u00a0%" in front(report.html())

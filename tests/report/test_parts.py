@@ -16,12 +16,26 @@ from sklearn.metrics import confusion_matrix
 from kdey import PACC, TrainingPrevalence
 from kdey.intervals.region import region_from_covariance
 from kdey.report import group_table, make_report
-from kdey.report.calendar import calendar_of, key_text, position
-from kdey.report.share_figures import DARKEST
-from kdey.report.shown_groups import ClassRow, by_size, estimate_rows
-from kdey.report.svg import Axis, Drawing, round_step, share_axis, shortened, text_width
-from kdey.report.technical_figures import classifier_view, region_border
-from kdey.report.vocabulary import listed, percent
+from kdey.report.drawing import (
+    DARKEST,
+    Axis,
+    Drawing,
+    listed,
+    percent,
+    round_step,
+    share_axis,
+    shortened,
+    text_width,
+)
+from kdey.report.shown_groups import (
+    ClassRow,
+    by_size,
+    calendar_of,
+    estimate_rows,
+    key_text,
+    position,
+)
+from kdey.report.technical import confusion_shares, frequent_confusions, region_border
 from kdey.report.words import (
     against_labels,
     answer,
@@ -388,18 +402,15 @@ def test_the_meaning_of_a_misfit_is_told() -> None:
 
 def test_the_classifier_is_shown_as_scikit_learn_counts_it() -> None:
     q = fitted(4, n=300, hostile=False)
-    view = classifier_view(q)
-    assert view is not None
-    decided = q.training_.posteriors.argmax(axis=1)
-    expected = confusion_matrix(q.training_.labels, decided)
-    np.testing.assert_array_equal(view.counts, expected)
-    np.testing.assert_allclose(view.confusion.sum(axis=1), 1)
-    np.testing.assert_allclose(view.recalls, np.diag(expected) / expected.sum(axis=1))
-    worst = view.frequent(1)[0]
-    without_diagonal = view.confusion - np.diag(view.recalls)
-    assert worst[2] == without_diagonal.max()
+    training = q.training_
+    expected = confusion_matrix(training.labels, training.posteriors.argmax(axis=1))
+    confusion = confusion_shares(training, 4)
+    np.testing.assert_allclose(confusion, expected / expected.sum(axis=1, keepdims=True))
+    worst = frequent_confusions(confusion, "abcd", 1)[0]
+    assert worst[2] == (confusion - np.diag(np.diag(confusion))).max()
     nothing_kept = TrainingPrevalence().fit([[0.0], [1.0]], ["a", "b"])
-    assert classifier_view(nothing_kept) is None
+    page = make_report(nothing_kept.estimate([[0.0], [1.0]]), quantifier=nothing_kept).page()
+    assert "classifier" not in [section.name for section in page.technical]
 
 
 def test_the_border_of_a_region_is_its_border() -> None:

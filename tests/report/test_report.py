@@ -8,6 +8,7 @@ import sys
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -188,7 +189,7 @@ def test_a_file_is_written_whole_or_not_at_all(
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("kdey.report.page.os.replace", fail)
+    monkeypatch.setattr("kdey.report.make.os.replace", fail)
     with pytest.raises(OSError, match=r"cannot write .*report\.html: No space"):
         report.write(target)
     assert target.read_text() == "what was there"
@@ -208,3 +209,27 @@ def test_a_notebook_shows_the_page() -> None:
     shown = full_report(3, "groups")._repr_html_()
     assert shown.startswith('<iframe srcdoc="')
     assert shown.count("<") == 2  # the page inside is escaped: it cannot leave its frame
+
+
+def test_rare_options_of_a_table_travel_in_one_object() -> None:
+    """They say the same as keywords of groups; estimates that are made already refuse them."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2)) + np.arange(200)[:, None] % 2
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    q = EMQ().fit(frame, np.arange(200) % 2)
+    new = frame.assign(shop=np.arange(200) % 3, w=rng.uniform(0.5, 2.0, 200))
+    merge = {"one": [1], "none": [0]}
+    options = kdey.Options(weights="w", merge=merge, confidence=0.8)
+    asked: Any = {"weights": "w", "merge": merge, "confidence": 0.8}
+    by_keyword = kdey.predict_groups(q, new, "shop", **asked)
+    by_options = kdey.predict_groups(q, new, "shop", options=options)
+    assert np.array_equal(by_options.low, by_keyword.low)
+    report = make_report(q, new, "shop", options=options)
+    assert report.groups is not None
+    lows = [[row.low for row in group.rows] for group in report.groups.groups]
+    np.testing.assert_allclose(lows, by_keyword.low)
+    with pytest.raises(ValueError, match="option weights is for tables"):
+        q.estimate(frame, options=options)
+    with pytest.raises(TypeError, match="option confidence needs a quantifier and a table"):
+        make_report(q.estimate(frame), options=options)

@@ -193,7 +193,7 @@ def test_plots_draw_them_as_they_are(name: str) -> None:
 def test_a_terminal_obeys_no_table(tmp_path: Path) -> None:
     click_testing = pytest.importorskip("click.testing")
     pytest.importorskip("rich"), pytest.importorskip("pyarrow"), pytest.importorskip("skops")
-    from kdey.cli.group import kdey as main
+    from kdey.cli.__main__ import kdey as main
 
     rng = np.random.default_rng(0)
     labels = np.array(["\x1b[31mred\x07", "[bold]b[/bold]"])

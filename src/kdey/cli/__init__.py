@@ -1,8 +1,7 @@
 """The command line ``kdey``: commands that are loaded when they are called.
 
-``group`` lists them; ``fit_commands``, ``answer_commands``, ``evaluate_commands``, ``data`` and
-``demo`` hold them. ``options`` and ``model_options`` hold what they share, ``printing`` what they
-print, ``exit_codes`` how they end.
+``__main__`` lists them; ``fit_commands``, ``answer_commands`` and ``data_commands`` hold them.
+``options`` and ``model_options`` hold what they share, ``output`` what they print and how they end.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ import sys
 def main() -> None:
     """Run the command line, or say what to install for it."""
     try:
-        from kdey.cli.exit_codes import run_process
-        from kdey.cli.group import kdey
+        from kdey.cli.__main__ import kdey
+        from kdey.cli.output import run_process
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise

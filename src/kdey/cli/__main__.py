@@ -1,5 +1,73 @@
-"""``python -m kdey.cli``."""
+"""The group of all commands, which ``python -m kdey.cli`` runs.
 
-from kdey.cli import main
+Help and completion must not load NumPy, nor may this file.
+"""
 
-main()
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+import kdey as library
+from kdey.cli.output import endings
+
+#: Command -> its module under ``kdey.cli`` and one line of help. The module holds a click command
+#: of the same name. A command on tables imports only click and the standard library at its top.
+COMMANDS = {
+    "check": ("fit_commands", "Show what the columns of a labelled table are taken for."),
+    "fit": ("fit_commands", "Fit on a labelled table and write a model file."),
+    "estimate": ("answer_commands", "Estimate the prevalences of a table, or of its groups."),
+    "compare": ("answer_commands", "Compare the groups or periods of a table: did it change?"),
+    "monitor": ("answer_commands", "Add a period to a history, and ring alarms."),
+    "report": ("answer_commands", "Write one HTML page on the prevalences of a table."),
+    "inspect": ("fit_commands", "Show what a model file holds."),
+    "evaluate": ("fit_commands", "Compare methods on bags of a labelled table."),
+    "select": ("fit_commands", "Find the best settings of a method on a labelled table."),
+    "demo": ("data_commands", "Compare methods on handwritten digits, or write two tables to try."),
+    "data": ("data_commands", "List, fetch, locate and check the data sets of the paper."),
+}
+
+
+class LazyGroup(click.Group):
+    """Loads a command's module when the command is run, not when the group is listed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return one command, loaded."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"kdey.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Parse the options; see :mod:`kdey.cli.output` for how this may end."""
+        with endings():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; see :mod:`kdey.cli.output` for how this may end."""
+        with endings():
+            return super().invoke(ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(library.__version__)
+def kdey() -> None:
+    """Estimate class prevalences in unlabelled data."""
+
+
+if __name__ == "__main__":
+    from kdey.cli import main
+
+    main()

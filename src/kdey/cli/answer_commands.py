@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdey.cli.exit_codes import PROBLEMS
 from kdey.cli.options import (
     asked_of,
     comparison_options,
     comparison_side,
-    correction_of,
     group_options,
     jobs_option,
     labelled_options,
@@ -28,7 +26,8 @@ from kdey.cli.options import (
     row_options,
     survey_options,
 )
-from kdey.cli.printing import (
+from kdey.cli.output import (
+    PROBLEMS,
     check_output,
     check_table_output,
     deliver,
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from kdey.monitoring import Alarm, Bound, History, MonitorSettings, MonitorUpdate
     from kdey.quantifiers.aggregative import AggregativeQuantifier
     from kdey.report import Report
+
 
 #: Groups or findings that are named on standard error; the table has all of them.
 _MOST_NAMED = 5
@@ -209,10 +209,9 @@ def _compare(
 ) -> pa.Table:
     from kdey.groups import compare_groups
 
-    quantifier, correction = _load(model, options["jobs"]), correction_of(options)
+    quantifier = _load(model, options["jobs"])
     asked = asked_of(options, quantifier.classes_)
-    file = open_table(table, options)
-    compared = compare_groups(quantifier, file, against=against, correction=correction, **asked)
+    compared = compare_groups(quantifier, open_table(table, options), against=against, **asked)
     return compared.to_frame("pyarrow")
 
 
@@ -282,7 +281,6 @@ def _make_report(model: str, table: str, options: dict[str, Any]) -> Report:
         quantifier,
         open_table(table, options),
         against=comparison_side(options["against"]),
-        correction=correction_of(options),
         truth=options["label"],
         title=options["title"],
         **asked_of(options, quantifier.classes_),

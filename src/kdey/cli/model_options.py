@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdey.cli.options import names, settings, with_options
-from kdey.cli.printing import Command, say
+from kdey.cli.output import Command, say
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline

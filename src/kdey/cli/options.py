@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 import csv
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdey.cli.printing import Command, say
+from kdey.cli.output import Command, say
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 PROTOCOLS = {"app": "APP", "npp": "NPP", "dirichlet": "DirichletProtocol"}
 #: Options that have the names of the library: keywords of groups, and entries of its options.
-_ASKED = ("time", "every", "weights", "clusters", "labelled", "smooth")
+_ASKED = ("time", "every", "labelled", "smooth")
 _CHOSEN = (
     *("confidence", "target", "min_size", "check_fit", "level", "believe", "selection"),
-    *("missing", "date_format", "strata"),
+    *("missing", "date_format", "strata", "weights", "clusters"),
 )
 #: Columns that are named one by one where they are not used.
 _MOST_NAMED = 8
@@ -48,6 +48,18 @@ def settings(texts: Iterable[str], option: str) -> dict[str, Any]:
             raise click.UsageError(f"{option} takes name=value, got {text!r}")
         values[name.strip()] = literal(value.strip())
     return values
+
+
+def kinds_of(texts: Iterable[str], option: str, kinds: Sequence[str]) -> dict[str, Any]:
+    """Return the kinds of columns in ``NAME=KIND`` options; a name may contain "="."""
+    chosen = {}
+    for text in texts:
+        name, equals, kind = text.rpartition("=")
+        if not equals or kind not in kinds:
+            *first, last = (f"NAME={known}" for known in kinds)
+            raise click.UsageError(f"{option} takes {', '.join(first)} or {last}, got {text!r}")
+        chosen[name] = kind
+    return chosen
 
 
 def literal(text: str) -> Any:
@@ -199,25 +211,12 @@ def table_options(options: Mapping[str, Any], file: TableFile) -> TableOptions:
         features=tuple(names(options["features"])),
         roles=dict.fromkeys(names(options["ignore"]), "ignored"),
         scores=tuple(names(options.get("scores", ()))),
-        types=_column_types(options["types"]),
+        types=kinds_of(options["types"], "--type", ("number", "category", "text", "date")),
         missing=options["missing"],
         unlabelled=options["unlabelled"],
         label_type=options["label_type"],
         decimal=file.decimal,
     )
-
-
-def _column_types(texts: tuple[str, ...]) -> dict[str, Any]:
-    """Return the kinds of columns in ``NAME=KIND`` options; a name may contain "="."""
-    types = {}
-    for text in texts:
-        name, equals, kind = text.rpartition("=")
-        if not equals or kind not in ("number", "category", "text", "date"):
-            raise click.UsageError(
-                f"--type takes NAME=number, NAME=category, NAME=text or NAME=date, got {text!r}"
-            )
-        types[name] = kind
-    return types
 
 
 def read_labelled(table: str, options: Mapping[str, Any]) -> TrainingTable:
@@ -324,12 +323,6 @@ def comparison_options(command: Command) -> Command:
     )
 
 
-def correction_of(options: Mapping[str, Any]) -> str | None:
-    """Return the correction for many tests that ``--correction`` asks for."""
-    correction: str = options["correction"]
-    return None if correction == "none" else correction
-
-
 def comparison_side(texts: tuple[str, ...]) -> str | dict[str, str] | None:
     """Return the other side of comparisons by ``--against``; None where nothing is compared."""
     if not texts:
@@ -343,17 +336,6 @@ def comparison_side(texts: tuple[str, ...]) -> str | dict[str, str] | None:
             raise click.UsageError(f"--against takes previous, rest or NAME=VALUE, got {text!r}")
         reference[name] = value
     return reference
-
-
-def key_types_of(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the types of keys in ``NAME=TYPE`` options; a name may contain "="."""
-    types = {}
-    for text in options["key_types"]:
-        name, equals, kind = text.rpartition("=")
-        if not equals or kind not in ("integer", "text"):
-            raise click.UsageError(f"--key-type takes NAME=integer or NAME=text, got {text!r}")
-        types[name] = kind
-    return types
 
 
 def survey_options(command: Command) -> Command:
@@ -419,19 +401,18 @@ def asked_of(options: Mapping[str, Any], classes: NDArray[Any]) -> dict[str, Any
     from kdey.options import Options
 
     asked = {name: options[name] for name in _ASKED if name in options}
-    if "merge" in options:
-        asked["merge"] = merge_of(options, classes)
     if "shrink" in options:
         asked["shrink"] = options["shrink_within"] or options["shrink"]
     chosen = {name: options[name] for name in _CHOSEN if name in options}
+    chosen["scores"] = names(options["scores"]) or None
+    chosen["key_types"] = kinds_of(options["key_types"], "--key-type", ("integer", "text"))
+    if "merge" in options:
+        chosen["merge"] = merge_of(options, classes)
     if "stratum_shares" in options:
         chosen["stratum_shares"] = stratum_shares_of(options)
-    return {
-        **asked,
-        "by": names(options["by"]),
-        "scores": names(options["scores"]) or None,
-        "options": Options(**chosen, key_types=key_types_of(options)),
-    }
+    if "correction" in options:
+        chosen["correction"] = None if options["correction"] == "none" else options["correction"]
+    return {**asked, "by": names(options["by"]), "options": Options(**chosen)}
 
 
 def stratum_shares_of(options: Mapping[str, Any]) -> dict[str, float] | None:

@@ -33,7 +33,7 @@ from kdey.intervals import Difference, Estimates, difference
 from kdey.intervals.differences import holm
 from kdey.intervals.display import in_library
 from kdey.model import Fitted, model_of, place_of
-from kdey.options import Options
+from kdey.options import HOLM, Options
 from kdey.status import not_checked
 from kdey.tables.columns import canonical_text
 
@@ -153,9 +153,6 @@ def _texts(values: Iterable[Any]) -> tuple[str, ...]:
     return tuple("" if value is None else canonical_text(value) for value in values)
 
 
-#: Corrections for several tests.
-HOLM, FALSE_DISCOVERY = "holm", "fdr"
-CORRECTIONS = (HOLM, FALSE_DISCOVERY, None)
 #: Names of the columns beside the keys.
 COMPARISON_COLUMNS = (
     *("against", "class", "n", "n_against", "estimate", "estimate_against"),
@@ -346,19 +343,20 @@ def compare_groups(
         clusters=clusters,
         merge=merge,
         confidence=confidence,
+        correction=correction,
         options=options,
     )
     cluster = cluster_of(source)
     if cluster is None:
         table = score(quantifier, source, request)
-        return compare_scored(quantifier, table, request, against, correction)
-    _check(correction, request.grouping.names)
+        return compare_scored(quantifier, table, request, against)
+    _check_key_names(request.grouping.names)
     refuse_levels(source, "frame")
     found = ClusterTable.of(cluster, model_of(quantifier), request)
     pairs = find_pairs(found.keys, request.grouping, against)
     unions = _unions(pairs)
     estimates = found.answer(place_of(quantifier), unions, keep=True)
-    return _compared(estimates, pairs, unions, correction)
+    return _compared(estimates, pairs, unions, request.options.correction)
 
 
 def compare_scored(
@@ -366,7 +364,6 @@ def compare_scored(
     table: ScoredTable,
     request: Request,
     against: str | Mapping[str, Any] = "previous",
-    correction: str | None = HOLM,
 ) -> Comparisons:
     """Return the comparisons of the groups of a table whose rows are scored.
 
@@ -375,15 +372,17 @@ def compare_scored(
     quantifier : fitted quantifier, or its model
     table : ScoredTable
     request : Request
-    against, correction
+    against
         As for :func:`compare_groups`.
     """
-    _check(correction, table.keys.names)
+    _check_key_names(table.keys.names)
     pairs = find_pairs(table.keys, request.grouping, against)
     unions = _unions(pairs)
     # The other side may be many groups together: it is a further group of the same request.
     answered = answer(quantifier, table, request, unions=unions, kept=sys.maxsize)
-    return _compared(replace(answered, keys=table.key_rows), pairs, unions, correction)
+    return _compared(
+        replace(answered, keys=table.key_rows), pairs, unions, request.options.correction
+    )
 
 
 def _unions(pairs: Sequence[Pair]) -> list[tuple[int, ...]]:
@@ -448,10 +447,8 @@ def adjust_p_values(p_values: Array, correction: str | None) -> Array:
     return np.fmax(adjusted, p_values)  # the p-values of two classes may differ in the last digits
 
 
-def _check(correction: str | None, names: Sequence[str]) -> None:
-    """Raise ValueError where a correction or the name of a key column is not allowed."""
-    if not isinstance(correction, str | None) or correction not in CORRECTIONS:
-        raise ValueError(f"correction must be 'holm', 'fdr' or None, got {correction!r}")
+def _check_key_names(names: Sequence[str]) -> None:
+    """Raise ValueError where the name of a key column is not allowed."""
     taken = [name for name in names if name in COMPARISON_COLUMNS]
     if taken:
         raise ValueError(

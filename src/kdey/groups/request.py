@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kdey.bags import Indices
 from kdey.intervals.display import GROUP_COLUMNS, POOLED_COLUMNS
 from kdey.intervals.merging import Merging
-from kdey.options import Options
+from kdey.options import HOLM, OF_TABLES, Options
 from kdey.tables.columns import (
     canonical_column,
     canonical_text,
@@ -322,15 +322,23 @@ class Request:
         time: str | None = None,
         every: str | None = None,
         confidence: float = 0.95,
+        correction: str | None = HOLM,
         options: Options | None = None,
         **asked: Any,
     ) -> Request:
-        """Return the request made by the keywords of :func:`~kdey.predict_groups`."""
+        """Return the request made by the keywords of :func:`~kdey.predict_groups`.
+
+        Options stand where a keyword has its default.
+        """
         known = Options() if options is None else options
         if not isinstance(known, Options):
             raise TypeError(f"options must be kdey.Options(...), got {options!r}")
         if confidence != Options.confidence:
             known = replace(known, confidence=confidence)
+        if correction != Options.correction:
+            known = replace(known, correction=correction)
+        asked |= {name: getattr(known, name) for name in OF_TABLES if asked.get(name) is None}
+        known = replace(known, scores=None, weights=None, clusters=None, merge=None)
         grouping = Grouping.of(by, time, every, known.date_format, known.key_types)
         return cls(grouping, options=known, **asked)
 

@@ -39,11 +39,19 @@ from kdey.monitoring.history import (
     update_history,
 )
 from kdey.options import Options
-from kdey.report.html import Figure, Page, Section, csv_address, render_page
-from kdey.report.page_tables import MOST_ROWS, group_records, groups_table
+from kdey.report.drawing import listed, percent
+from kdey.report.html import (
+    MOST_ROWS,
+    Figure,
+    Page,
+    Section,
+    csv_address,
+    group_records,
+    groups_table,
+    render_page,
+)
+from kdey.report.share_figures import MOST_CLASSES, TimeMarks, time_figure
 from kdey.report.shown_groups import GroupTable, group_table
-from kdey.report.time_figures import MOST_CLASSES, TimeMarks, time_figure
-from kdey.report.vocabulary import listed, percent
 from kdey.tables.output import Cell, Heading, Row, Table
 
 

@@ -6,13 +6,14 @@ again by ``plot(ax=...)`` and keeps ``ax_`` and ``figure_``. matplotlib is neede
 """
 
 from kdey.plots.estimate_displays import (
+    FitCheckDisplay,
+    IdentifiabilityDisplay,
     IntervalsDisplay,
     PrevalenceOverTimeDisplay,
     RegionDisplay,
     ReliabilityDisplay,
     SimplexDisplay,
 )
-from kdey.plots.fit_displays import FitCheckDisplay, IdentifiabilityDisplay
 from kdey.plots.method_displays import (
     BiasDisplay,
     CriticalDifferenceDisplay,

@@ -25,7 +25,7 @@ from kdey.plots.style import (
     line_style,
     literal_text,
 )
-from kdey.report.vocabulary import COLOURS, RED
+from kdey.report.drawing import COLOURS, RED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from kdey.tuning.trials import Trial
 
 
-@dataclass(eq=False)
 class BiasDisplay(ResultsDisplay):
     """Boxes of estimated minus true prevalence.
 
@@ -128,7 +127,6 @@ def _fill(boxes: Any, colour: str) -> None:
         box.set(facecolor=colour, alpha=0.5)
 
 
-@dataclass(eq=False)
 class DiagonalDisplay(ResultsDisplay):
     """Mean estimate over bins of the true prevalence, with its spread from bag to bag.
 

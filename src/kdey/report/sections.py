@@ -1,68 +1,85 @@
 """From a report to its page: first what everybody reads, then what specialists ask for.
 
 A section is one function from a report to its words, figures, tables and files, or to None where
-there is nothing to show. To add one, write the function and name it in :data:`FRONT` or
-:data:`TECHNICAL`.
+there is nothing to show. To add one, write the function and name it in :data:`FRONT`, or in
+``SECTIONS`` of the technical part. What it shows beyond the estimates, it asks of the scored rows
+in ``report.table``.
 """
 
 from __future__ import annotations
 
+import math
 import platform
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kdey._display import count_of
-from kdey.diagnostics import FitCheck, FitVerdict
 from kdey.intervals import Estimate
 from kdey.model import kept_training
 from kdey.quantifiers.base import BaseQuantifier
-from kdey.report.differences import (
-    differences_section,
+from kdey.report.drawing import (
+    MOST_NARROW,
+    WIDE,
+    Axis,
+    Drawing,
+    listed,
+    percent,
+    plain_status,
+    shortened,
 )
-from kdey.report.html import FILTERED_ROWS, Figure, Page, Section, csv_address, json_address
-from kdey.report.page import Report, bag_posteriors
-from kdey.report.page_tables import (
+from kdey.report.html import (
+    FILTERED_ROWS,
     MOST_ROWS,
+    Figure,
+    Page,
+    Section,
     class_records,
-    confusions_table,
+    csv_address,
     group_records,
     groups_table,
+    json_address,
     overview_table,
     prevalence_table,
 )
+from kdey.report.make import Report
 from kdey.report.share_figures import (
-    MOST_GROUP_PANELS,
-    MOST_NAMED_GROUPS,
-    MOST_PANELS,
-    MOST_THIN_LINES,
-    groups_figure,
-    heat_figure,
     prevalence_figure,
+    shares_by_group,
+    shares_over_time,
 )
-from kdey.report.shown_groups import ClassRow, GroupTable, estimate_rows
-from kdey.report.technical_figures import (
-    classifier_view,
-    fit_figure,
-    posteriors_figures,
-    prevalence_triangle,
-    reliability_figure,
+from kdey.report.shown_groups import (
+    ClassRow,
+    calendar_of,
+    dictionaries,
+    estimate_rows,
+    key_names,
+    key_text,
+    number,
+    plain_value,
+    require_columns,
 )
-from kdey.report.time_figures import drawn_classes, drawn_series, time_figure
-from kdey.report.vocabulary import listed, percent, plain_status
+from kdey.report.technical import (
+    SECTIONS,
+)
 from kdey.report.words import (
     MEANING_OF_CHECKED,
     against_labels,
     answer,
     fit_headline,
-    fit_meaning,
     fit_result,
     fit_sentences,
     groups_answer,
     groups_checked,
     question,
 )
+from kdey.tables.output import Cell, Heading, Row, Table
+
+if TYPE_CHECKING:
+    pass
+
 
 #: Longest text of one setting.
 _LONGEST = 400
@@ -180,45 +197,12 @@ def _groups(report: Report) -> Section | None:
             "the file groups.csv below."
         )
     if table.time is not None:
-        figure = Figure.for_screens(
-            lambda name, width: time_figure(table, name, width=width), "time", _time_caption(table)
-        )
-        title = f"Shares over time ({table.time})"
+        figure, title = shares_over_time(table), f"Shares over time ({table.time})"
     else:
-        figure = Figure.for_screens(
-            lambda name, width: groups_figure(table, name, width), "groups", _groups_caption(table)
-        )
-        title = f"Shares by {listed(table.by)}"
+        figure, title = shares_by_group(table), f"Shares by {listed(table.by)}"
     filtered = len(overview.rows) > FILTERED_ROWS
     files = {"groups.csv": csv_address(*group_records(report.groups))}
     return Section("groups", title, words, [figure], [overview], filtered, files=files)
-
-
-def _groups_caption(table: GroupTable) -> str:
-    caption, n_groups = f"Shares by {listed(table.by)}.", len(table.groups)
-    if n_groups > MOST_NAMED_GROUPS:
-        caption += " Each line is a group; in each panel the groups are sorted by their share."
-        if n_groups > MOST_THIN_LINES:
-            caption += f" {MOST_THIN_LINES} of {n_groups:,} groups are drawn, evenly chosen."
-        if len(table.classes) > MOST_PANELS:
-            caption += f" {MOST_PANELS} of {len(table.classes)} classes are drawn."
-    elif len(table.classes) > MOST_PANELS and n_groups > MOST_GROUP_PANELS:
-        caption += " Stronger colour: more frequent; numbers are per cent."
-    elif len(table.classes) > MOST_PANELS:
-        caption += " A panel for each group, all on one scale."
-    return caption
-
-
-def _time_caption(table: GroupTable) -> str:
-    classes, series = drawn_classes(table), drawn_series(table)
-    caption = "Estimated shares with their intervals; the dotted line is the share in training."
-    if len(series) > 1:
-        caption += " A panel for each group, with the others in grey, on one scale for each class."
-    if len(classes) < len(table.classes):
-        caption += f" The {len(classes)} classes with the largest shares are drawn."
-    if len(series) < len(table.series):
-        caption += f" The {len(series)} largest of {len(table.series):,} groups are drawn."
-    return caption
 
 
 def _comparisons(report: Report) -> Section | None:
@@ -263,105 +247,9 @@ def _numbers(report: Report) -> Section | None:
     return Section("numbers", "All groups in numbers", words, (), [rows], filtered)
 
 
-def _fit(report: Report) -> Section | None:
-    """Return the section on the fit check of the whole bag."""
-    result = report.check
-    if result is None:
-        return None
-    words, figures = [result.verdict], []
-    if isinstance(result, FitVerdict):
-        words += fit_meaning(result)
-    if isinstance(result, FitCheck):
-        caption = (
-            f"How well this bag fits, among {len(result.null)} bags of the same size that were "
-            "drawn from the training data at the estimated shares."
-        )
-        figures = [
-            Figure.for_screens(lambda name, width: fit_figure(result, name, width), "fit", caption)
-        ]
-    tone = fit_headline(result)[0]
-    return Section("fit", "Does the bag fit?", words, figures, verdict=tone)
-
-
-def _simplex(report: Report) -> Section | None:
-    """Return the section on three classes; None for another number of classes."""
-    estimate, quantifier, rows = report.estimate, report.quantifier, report.rows
-    if estimate is None or rows is None or len(rows) != 3:
-        return None
-    # Corners are in the order of training, in which posteriors and regions are.
-    in_training = {row.name: row for row in rows}
-    corners = [in_training[str(label)] for label in estimate.classes]
-    names = [row.name for row in corners]
-    caption = "The prevalence as a point of the triangle, with its joint confidence region."
-    figures = [
-        Figure.for_screens(
-            lambda name, width: prevalence_triangle(estimate, corners, name, width),
-            "region",
-            caption,
-        )
-    ]
-    merged = quantifier is not None and not np.array_equal(estimate.classes, quantifier.classes_)
-    # Posteriors are those of the classes of training.
-    points = None if merged else bag_posteriors(estimate)
-    if points is not None:
-        parts = [("this bag", points)]
-        training = kept_training(quantifier)
-        if training is not None and training.posteriors is not None:
-            trained = [
-                (f"training: {name}", training.posteriors[training.labels == code].astype(float))
-                for code, name in enumerate(names)
-            ]
-            parts = [(label, rows) for label, rows in trained if len(rows)] + parts
-        figures += [Figure(drawing, "") for drawing in posteriors_figures(parts, names)]
-    words = [
-        "The small triangles show the classifier's posteriors. The picture of the bag should look "
-        "like a mixture of the pictures of training."
-    ]
-    return Section("simplex", "The three classes as a triangle", words[: len(figures) - 1], figures)
-
-
-def _classifier(report: Report) -> Section | None:
-    """Return the section on the classifier; None where no training posteriors are kept."""
-    view = None if report.quantifier is None else classifier_view(report.quantifier)
-    if view is None:
-        return None
-    accuracy = percent(view.curve.accuracy)
-    source = "from models that did not see the instances" if view.held_out else "as given"
-    figures = [
-        Figure.for_screens(
-            lambda name, width: reliability_figure(view.curve, name, width),
-            "reliability",
-            f"Calibration, by training posteriors {source}.",
-        ),
-        Figure.for_screens(
-            lambda name, width: heat_figure(
-                view.confusion,
-                view.classes,
-                view.classes,
-                name=name,
-                title="Confusion of the classifier",
-                description=f"Share of each true class by predicted class; {accuracy} of all are "
-                "right.",
-                axes=("true class", "predicted class, per cent of the true class"),
-                width=width,
-            ),
-            "confusion",
-            f"Confusion, by training posteriors {source}.",
-        ),
-    ]
-    words = [
-        *view.words(),
-        "The estimate corrects for these mistakes, and methods on densities need no calibrated "
-        "posteriors; but the less the classes are confused, the narrower the intervals.",
-    ]
-    confusions = view.frequent()
-    tables = [confusions_table(confusions)] if confusions else []
-    return Section("classifier", "The classifier", words, figures, tables)
-
-
 #: The sections for everybody, and those for specialists, in their order.
 FRONT = (_classes, _groups, _comparisons, _trust)
-TECHNICAL = (_numbers, _fit, _simplex, _classifier)
+TECHNICAL = (_numbers, *SECTIONS)
 
 
 def settings_of(report: Report) -> list[tuple[str, str]]:
@@ -421,3 +309,239 @@ def _versions() -> list[tuple[str, str]]:
         "Python": platform.python_version(),
     }
     return [("Versions", ", ".join(f"{name} {version}" for name, version in libraries.items()))]
+
+
+#: Differences that are drawn, and named in sentences.
+MOST_DRAWN, _MOST_NAMED = 20, 3
+#: Room for names, height of a line, and of one with its name above it.
+_NAMES, _LINE, _TALL_LINE, _TOP = 300.0, 22.0, 40.0, 8.0
+
+
+#: Adjusted p-values up to this are findings.
+LEVEL = 0.05
+#: The numbers of a difference.
+DIFFERENCE_COLUMNS = (
+    *("estimate", "estimate_against", "difference", "low", "high"),
+    *("ratio", "ratio_low", "ratio_high", "p_value", "adjusted_p_value"),
+)
+
+
+@dataclass(frozen=True)
+class ShownDifference:
+    """The difference of one class between two groups.
+
+    Attributes
+    ----------
+    keys : mapping from names of keys to texts
+        Of the group.
+    against : str
+        The other side in words.
+    name : str
+        The class.
+    values : mapping from names of columns to numbers
+        None where a number is not known, such as a ratio without an upper limit.
+    """
+
+    keys: dict[str, str]
+    against: str
+    name: str
+    values: dict[str, float | None]
+
+    @property
+    def group(self) -> str:
+        """The keys as one text."""
+        return ", ".join(self.keys.values())
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether the difference remains after allowing for the number of tests."""
+        p_value = self.values["adjusted_p_value"]
+        return p_value is not None and p_value <= LEVEL
+
+
+def differences_of(
+    table: Any, by: Sequence[str], time: str | None = None, *, every: str | None = None
+) -> tuple[ShownDifference, ...]:
+    """Return the differences in a table of :func:`kdey.compare_groups`, the clearest first.
+
+    Parameters
+    ----------
+    table : iterable of mappings, or a frame of pandas, polars or pyarrow
+    by : names of the keys
+    time : str, optional
+        One more key.
+    every : str, optional
+        The length of its periods, by which they are named.
+    """
+    names = key_names(by, time)
+    listed = list(dictionaries(table))
+    calendar = calendar_of([plain_value(row.get(time)) for row in listed] if time else [], every)
+    rows = []
+    for row in listed:
+        require_columns(row, (*names, "against", "class", *DIFFERENCE_COLUMNS), "comparisons")
+        values = {name: _finite(row[name]) for name in DIFFERENCE_COLUMNS}
+        if values["difference"] is None:
+            continue  # A side has no instances.
+        keys = {name: plain_value(row[name]) for name in names}
+        texts = {
+            name: calendar.name(key) if name == time else key_text(key)
+            for name, key in keys.items()
+        }
+        rows.append(ShownDifference(texts, str(row["against"]), str(row["class"]), values))
+    return tuple(sorted(rows, key=lambda row: _order(row.values)))
+
+
+def _finite(value: Any) -> float | None:
+    parsed = number(value)
+    return None if parsed is None or math.isinf(parsed) else parsed
+
+
+def _order(values: dict[str, float | None]) -> tuple[float, float]:
+    p_value = values["p_value"]
+    return (1.0 if p_value is None else p_value, -abs(values["difference"] or 0.0))
+
+
+def differences_section(rows: Sequence[ShownDifference], by: Sequence[str]) -> Section:
+    """Return the section on differences between groups with the keys ``by``."""
+    words = comparisons_answer(rows)
+    if len(rows) > MOST_ROWS:
+        words.append(
+            f"The table shows the {MOST_ROWS:,} clearest of {len(rows):,} differences; all "
+            "are in the file comparisons.csv below."
+        )
+    caption = (
+        f"The {min(MOST_DRAWN, len(rows))} clearest differences with their limits, which hold for "
+        "each by itself. Filled points: differences that remain after allowing for the number of "
+        "tests."
+    )
+    figure = Figure.for_screens(
+        lambda name, width: comparisons_figure(rows, name, width), "comparisons", caption
+    )
+    table, files = _rows_table(rows, by), _csv_file(rows, by)
+    filtered = len(table.rows) > FILTERED_ROWS
+    return Section("comparisons", "Did it change?", words, [figure], [table], filtered, files=files)
+
+
+def comparisons_answer(rows: Sequence[ShownDifference]) -> list[str]:
+    """Return what the comparisons show, in a few sentences."""
+    found = [row for row in rows if row.is_finding]
+    if not found:
+        return [
+            f"None of {len(rows):,} differences is larger than chance explains, given that "
+            "so many were looked at."
+        ]
+    sentences = [
+        f"{len(found):,} of {len(rows):,} differences are larger than chance explains, even "
+        "though so many were looked at. The clearest:"
+    ]
+    for row in found[:_MOST_NAMED]:
+        verb = "more" if (row.values["difference"] or 0.0) > 0 else "less"
+        sentences.append(
+            f"“{row.name}” has {_points(abs(row.values['difference'] or 0.0))} points {verb} in "
+            f"{row.group} than in {row.against} ({percent(row.values['estimate'])} against "
+            f"{percent(row.values['estimate_against'])}; difference {_span(row)} points)."
+        )
+    return sentences
+
+
+def comparisons_figure(
+    differences: Sequence[ShownDifference], name: str = "comparisons", width: float = WIDE
+) -> Drawing:
+    """Return the clearest differences with their limits, one line each."""
+    narrow = width <= MOST_NARROW
+    left, line = (0.0, _TALL_LINE) if narrow else (_NAMES, _LINE)
+    rows = differences[:MOST_DRAWN]
+    reach = max([0.01, *(abs(row.values[end] or 0.0) for row in rows for end in ("low", "high"))])
+    across = Axis(-reach, reach, left + 16, width - 16)
+    bottom = _TOP + line * len(rows)
+    drawing = Drawing(
+        name,
+        width,
+        bottom + 40,
+        "Differences between groups",
+        f"{len(rows)} differences with their limits, the clearest on top. The table has all.",
+    )
+    drawing.with_tips = not narrow
+    for value in across.ticks(4):
+        place = across.at(value)
+        drawing.line(place, _TOP, place, bottom, "axis" if abs(value) < 1e-12 else "grid")
+        drawing.words(place, bottom + 16, _tick(value), "tick", "middle")
+    drawing.words((left + width) / 2, bottom + 34, "percentage points", "tick", "middle")
+    for place, row in enumerate(rows):
+        y = _TOP + line * (place + (0.7 if narrow else 0.5))
+        label = f"{row.name}: {row.group} against {row.against}"
+        if narrow:
+            drawing.words(0, y - 11, shortened(label, width, 11), "tick")
+        else:
+            drawing.words(_NAMES - 6, y + 4, shortened(label, _NAMES - 12, 12), "tick", "end")
+        low, middle, high = (row.values[end] or 0.0 for end in ("low", "difference", "high"))
+        tip = f"{label}: {100 * middle:+.1f} points ({_span(row)})"
+        drawing.line(across.at(low), y, across.at(high), y, "whisker s0", tip)
+        kind = "point s0" if row.is_finding else "open"
+        drawing.add("circle", tip=tip, cx=across.at(middle), cy=y, r=4.0, class_=kind)
+    return drawing
+
+
+def _rows_table(differences: Sequence[ShownDifference], by: Sequence[str]) -> Table:
+    """Return one row per comparison and class, the clearest first."""
+    headings = [Heading(name, numeric=False) for name in (*by, "Against", "Class")]
+    headings += [Heading(name) for name in ("Share", "Other share", "Difference", "Low", "High")]
+    headings += [Heading(name) for name in ("Ratio", "Low", "High", "p\u2011value", "Adjusted")]
+    rows = []
+    for row in differences[:MOST_ROWS]:
+        values = row.values
+        cells = [Cell(text) for text in (*row.keys.values(), row.against, row.name)]
+        cells += [_share(values[name]) for name in ("estimate", "estimate_against")]
+        cells += [_difference(values[name]) for name in ("difference", "low", "high")]
+        cells += [_ratio(values[name]) for name in ("ratio", "ratio_low", "ratio_high")]
+        cells += [_p_value(values[name]) for name in ("p_value", "adjusted_p_value")]
+        rows.append(Row(tuple(cells), "best" if row.is_finding else "plain"))
+    title = "Differences in points, with limits of each by itself"
+    return Table("comparison-rows", title, tuple(headings), tuple(rows))
+
+
+def _csv_file(differences: Sequence[ShownDifference], by: Sequence[str]) -> dict[str, str]:
+    """Return all comparisons as a file."""
+    records = [
+        [
+            *row.keys.values(),
+            row.against,
+            row.name,
+            *(row.values[name] for name in DIFFERENCE_COLUMNS),
+        ]
+        for row in differences
+    ]
+    return {"comparisons.csv": csv_address([*by, "against", "class", *DIFFERENCE_COLUMNS], records)}
+
+
+def _tick(value: float) -> str:
+    return "0" if abs(value) < 1e-12 else f"{100 * value:+.3g}"
+
+
+def _points(difference: float) -> str:
+    return f"{100 * difference:.1f}"
+
+
+def _span(row: ShownDifference) -> str:
+    low, high = (row.values[end] or 0.0 for end in ("low", "high"))
+    return f"{100 * low:+.1f} to {100 * high:+.1f}"
+
+
+def _share(value: float | None) -> Cell:
+    return Cell(percent(value), -1.0 if value is None else value)
+
+
+def _difference(value: float | None) -> Cell:
+    return Cell() if value is None else Cell(f"{100 * value:+.1f}", value)
+
+
+def _ratio(value: float | None) -> Cell:
+    if value is None:
+        return Cell("–", math.inf)
+    return Cell(f"{value:.2f}" if value < 100 else f"{value:.3g}", value)
+
+
+def _p_value(value: float | None) -> Cell:
+    if value is None:
+        return Cell()
+    return Cell("<\u20090.001" if value < 0.001 else f"{value:.3f}", value)

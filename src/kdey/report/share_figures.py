@@ -1,4 +1,4 @@
-"""Figures of shares: of classes, and of groups beside each other.
+"""Figures of shares: of classes, and of groups beside each other or over time.
 
 Shapes tell the marks apart, not colours alone: the estimate is a dot on a bar, the uncorrected
 count a diamond, the share in training an upright line and known labels a cross.
@@ -10,25 +10,32 @@ than can be named are thin lines, sorted by their share, so that a panel shows h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kdey.report.shown_groups import ClassRow, Group, GroupTable
-from kdey.report.svg import (
+from kdey.report.drawing import (
     MOST_NARROW,
+    SHARES,
     WIDE,
     Axis,
     Drawing,
+    Panels,
     draw_across,
+    draw_up,
+    heat_figure,
+    interval_name,
+    listed,
+    percent,
     share_axis,
     shortened,
     text_width,
 )
-from kdey.report.vocabulary import SHARES, interval_name, percent
+from kdey.report.html import Figure
+from kdey.report.shown_groups import Calendar, ClassRow, Group, GroupTable, position
 
 #: Height of a line of a legend, and the size of its text.
 _LEGEND_LINE, _LEGEND_SIZE = 20.0, 11.0
@@ -75,10 +82,10 @@ class Legend:
             x += wide
         return places
 
-    def draw(self, drawing: Drawing, top: float = 0.0) -> None:
-        """Draw all lines below a height."""
+    def draw(self, drawing: Drawing) -> None:
+        """Draw all lines on top of a drawing."""
         for (kind, meaning), (line, x) in zip(self.items, self._places(), strict=True):
-            y = top + _LEGEND_LINE * (line + 0.5)
+            y = _LEGEND_LINE * (line + 0.5)
             _draw_sample(drawing, kind, x, y)
             drawing.words(x + 28, y + 4, meaning, "tick")
 
@@ -201,67 +208,46 @@ MOST_NAMED_GROUPS, MOST_GROUP_PANELS = 40, 12
 #: Thin lines in a panel; of more groups, evenly many are left out.
 MOST_THIN_LINES = 400
 _TITLE = "Shares by group"
-_LEAST_PANEL, _GAP, _LINE, _TOP, _BOTTOM = 160.0, 46.0, 22.0, 26.0, 30.0
+_LEAST_PANEL, _MOST_BESIDE = 160.0, 3
+_GAP, _LINE, _TOP, _BOTTOM = 46.0, 22.0, 26.0, 30.0
 #: Room at the right of the last panel for its last tick.
 _MARGIN = 18.0
 #: Height of a panel of thin lines, at most, and of one line.
 _THIN_PANEL, _MOST_THIN = 420.0, 6.0
 
 
-@dataclass(frozen=True)
-class _Panel:
-    """A panel: its title, and what is known on each of its lines."""
-
-    title: str
-    rows: Sequence[ClassRow | None]
-
-    @property
-    def largest(self) -> float:
-        """The largest share in it."""
-        return max((v for row in self.rows if row is not None for v in row.values), default=1.0)
+def shares_by_group(table: GroupTable) -> Figure:
+    """Return the figure of groups beside each other, with its caption."""
+    return Figure.for_screens(
+        lambda name, width: groups_figure(table, name, width), "groups", _groups_caption(table)
+    )
 
 
-@dataclass(frozen=True)
-class _Grid:
-    """Where panels stand: as many beside each other as the width allows.
+def _groups_caption(table: GroupTable) -> str:
+    caption, n_groups = f"Shares by {listed(table.by)}.", len(table.groups)
+    if n_groups > MOST_NAMED_GROUPS:
+        caption += " Each line is a group; in each panel the groups are sorted by their share."
+        if n_groups > MOST_THIN_LINES:
+            caption += f" {MOST_THIN_LINES} of {n_groups:,} groups are drawn, evenly chosen."
+        if len(table.classes) > MOST_PANELS:
+            caption += f" {MOST_PANELS} of {len(table.classes)} classes are drawn."
+    elif len(table.classes) > MOST_PANELS and n_groups > MOST_GROUP_PANELS:
+        caption += " Stronger colour: more frequent; numbers are per cent."
+    elif len(table.classes) > MOST_PANELS:
+        caption += " A panel for each group, all on one scale."
+    return caption
 
-    Attributes
-    ----------
-    n_panels : int
-    left : float
-        Room for the labels of lines.
-    width : float
-        Of the drawing.
-    most : int
-        Panels beside each other, at most.
-    """
 
-    n_panels: int
-    left: float
-    width: float
-    most: int = 3
+def _grid(n_panels: int, left: float, width: float) -> Panels:
+    """Return where panels stand right of labels: as many beside each other as have room."""
+    room = width - left - _MARGIN
+    fitting = int((room + _GAP) // (_LEAST_PANEL + _GAP))
+    columns = max(1, min(_MOST_BESIDE, n_panels, fitting))
+    return Panels(columns, left, (room - (columns - 1) * _GAP) / columns, _GAP)
 
-    @property
-    def columns(self) -> int:
-        """Panels beside each other."""
-        fitting = int((self.width - self.left - _MARGIN + _GAP) // (_LEAST_PANEL + _GAP))
-        return max(1, min(self.most, self.n_panels, fitting))
 
-    @property
-    def lines(self) -> int:
-        """Panels below each other."""
-        return -(-self.n_panels // self.columns)
-
-    @property
-    def panel(self) -> float:
-        """The width of a panel."""
-        gaps = (self.columns - 1) * _GAP
-        return (self.width - self.left - _MARGIN - gaps) / self.columns
-
-    def place(self, number: int) -> tuple[int, int, float]:
-        """Return line, column and left edge of a panel."""
-        line, column = divmod(number, self.columns)
-        return line, column, self.left + column * (self.panel + _GAP)
+def _largest(rows: Iterable[ClassRow | None]) -> float:
+    return max((v for row in rows if row is not None for v in row.values), default=1.0)
 
 
 def groups_figure(table: GroupTable, name: str = "groups", width: float = WIDE) -> Drawing:
@@ -271,14 +257,14 @@ def groups_figure(table: GroupTable, name: str = "groups", width: float = WIDE) 
         return _thin_lines(table, name, width)
     if n_classes <= MOST_PANELS:
         panels = [
-            _Panel(label, [group.by_class.get(label) for group in table.groups])
+            (label, [group.by_class.get(label) for group in table.groups])
             for label in table.classes
         ]
         labels = [table.label(group) for group in table.groups]
         return _panels(table, panels, labels, name, width, shared=False)
     if n_groups <= MOST_GROUP_PANELS:
         panels = [
-            _Panel(table.label(g), [g.by_class.get(label) for label in table.classes])
+            (table.label(g), [g.by_class.get(label) for label in table.classes])
             for g in table.groups
         ]
         return _panels(table, panels, table.classes, name, width, shared=True)
@@ -287,7 +273,7 @@ def groups_figure(table: GroupTable, name: str = "groups", width: float = WIDE) 
 
 def _panels(
     table: GroupTable,
-    panels: Sequence[_Panel],
+    panels: Sequence[tuple[str, Sequence[ClassRow | None]]],
     labels: Sequence[str],
     name: str,
     width: float,
@@ -296,21 +282,21 @@ def _panels(
     """Return panels with a labelled line for each row; ``shared``: on one scale."""
     short = [shortened(label, 110 if width <= MOST_NARROW else 200) for label in labels]
     left = max(map(text_width, short)) + 14
-    grid = _Grid(len(panels), left, width)
-    rows = [row for panel in panels for row in panel.rows if row is not None]
+    grid = _grid(len(panels), left, width)
+    rows = [row for _, known in panels for row in known if row is not None]
     legend = Legend.of_shares(rows, table.confidence, 4.0, width)
     tall = _TOP + _LINE * len(labels) + _BOTTOM
-    height = legend.height + 8 + grid.lines * tall
+    height = legend.height + 8 + grid.lines(len(panels)) * tall
     drawing = Drawing(name, width, height, _TITLE, _describe_groups(table))
     drawing.with_tips = width > MOST_NARROW
-    largest = max(panel.largest for panel in panels)
-    for number, panel in enumerate(panels):
+    largest = _largest(rows)
+    for number, (title, known) in enumerate(panels):
         line, column, x = grid.place(number)
         top = legend.height + 8 + line * tall + _TOP
-        axis = share_axis(largest if shared else panel.largest, x, x + grid.panel)
-        drawing.words(x, top - 8, shortened(panel.title, grid.panel), "heading")
+        axis = share_axis(largest if shared else _largest(known), x, x + grid.wide)
+        drawing.words(x, top - 8, shortened(title, grid.wide), "heading")
         draw_across(drawing, axis, top, top + _LINE * len(labels), about=4)
-        for place, row in enumerate(panel.rows):
+        for place, row in enumerate(known):
             y = top + _LINE * (place + 0.5)
             if column == 0:
                 drawing.words(left - 10, y + 4, short[place], "tick", "end")
@@ -323,7 +309,7 @@ def _panels(
 def _thin_lines(table: GroupTable, name: str, width: float) -> Drawing:
     """Return a panel for each of the first classes, with a thin line for each group."""
     labels = table.classes[:MOST_PANELS]
-    grid = _Grid(len(labels), 14.0, width)
+    grid = _grid(len(labels), 14.0, width)
     items = (
         ("interval-thin", f"a group: estimate with {interval_name(table.confidence)}"),
         ("training-line", SHARES["training"]),
@@ -333,14 +319,14 @@ def _thin_lines(table: GroupTable, name: str, width: float) -> Drawing:
     n_lines = min(len(table.groups), MOST_THIN_LINES)
     line_height = min(_MOST_THIN, _THIN_PANEL / n_lines)
     tall = _TOP + line_height * n_lines + _BOTTOM
-    height = legend.height + 8 + grid.lines * tall
+    height = legend.height + 8 + grid.lines(len(labels)) * tall
     drawing = Drawing(name, width, height, _TITLE, _describe_groups(table))
     drawing.with_tips = width > MOST_NARROW
     for number, label in enumerate(labels):
         line, _, x = grid.place(number)
         top = legend.height + 8 + line * tall + _TOP
-        drawing.words(x, top - 8, shortened(label, grid.panel), "heading")
-        _draw_thin_panel(drawing, table, label, (x, x + grid.panel), top, line_height)
+        drawing.words(x, top - 8, shortened(label, grid.wide), "heading")
+        _draw_thin_panel(drawing, table, label, (x, x + grid.wide), top, line_height)
     legend.draw(drawing)
     return drawing
 
@@ -349,7 +335,7 @@ def _draw_thin_panel(
     drawing: Drawing,
     table: GroupTable,
     label: str,
-    sides: tuple[float, float],
+    ends: tuple[float, float],
     top: float,
     line_height: float,
 ) -> None:
@@ -357,7 +343,7 @@ def _draw_thin_panel(
     known = sorted(known, key=lambda pair: -(pair[1].estimate or 0.0))
     evenly = np.linspace(0, len(known) - 1, min(len(known), MOST_THIN_LINES)).round().astype(int)
     drawn: list[tuple[Group, ClassRow]] = [known[place] for place in evenly]
-    axis = share_axis(_Panel(label, [row for _, row in drawn]).largest, *sides)
+    axis = share_axis(_largest(row for _, row in drawn), *ends)
     bottom = top + line_height * len(drawn)
     draw_across(drawing, axis, top, bottom, about=4)
     for place, (group, row) in enumerate(drawn):
@@ -407,100 +393,282 @@ def _describe_groups(table: GroupTable) -> str:
     )
 
 
-#: Shading of a share of one: text on it must stay readable.
-DARKEST = 0.5
-#: More columns than this have no numbers in their cells.
-_MOST_NUMBERS = 12
-#: Width and height of a cell with a number, and of one without.
-_LARGE, _SMALL = (54.0, 26.0), (26.0, 18.0)
-#: Distance of slanted labels of columns that do not touch.
-_LABEL_PITCH = 13.0
+#: Classes, series and panels drawn; the tables have the others.
+MOST_CLASSES, MOST_SERIES, _MOST_TIME_PANELS = 9, 12, 24
+#: Longer lines have no points on them.
+_MOST_POINTS = 120
+#: Height of a plot, room for its scale, for its dates, and between two panels.
+_TALL, _LEFT, _DATES, _TIME_GAP = 120.0, 48.0, 32.0, 22.0
+#: Height of the heading of a class above the panels of its series.
+_HEADING = 26.0
+#: Least width of a panel of a class, and of a series.
+_CLASS_PANEL, _SERIES_PANEL = 250.0, 128.0
 
 
-def heat_figure(
-    shares: NDArray[np.float64],
-    rows: Sequence[str],
-    columns: Sequence[str],
-    *,
-    name: str,
-    title: str,
-    description: str,
-    axes: tuple[str, str] = ("", ""),
-    darkest: float = 1.0,
+@dataclass(frozen=True)
+class TimeMarks:
+    """What is marked in the panel of a class.
+
+    Attributes
+    ----------
+    moments : tuple of (moment, tip)
+        Vertical lines.
+    levels : tuple of (share, tip)
+        Horizontal lines.
+    """
+
+    moments: tuple[tuple[Any, str], ...] = ()
+    levels: tuple[tuple[float, str], ...] = ()
+
+
+def shares_over_time(table: GroupTable) -> Figure:
+    """Return the figure of groups over time, with its caption."""
+    return Figure.for_screens(
+        lambda name, width: time_figure(table, name, width=width), "time", _time_caption(table)
+    )
+
+
+def _time_caption(table: GroupTable) -> str:
+    classes, series = drawn_classes(table), drawn_series(table)
+    caption = "Estimated shares with their intervals; the dotted line is the share in training."
+    if len(series) > 1:
+        caption += " A panel for each group, with the others in grey, on one scale for each class."
+    if len(classes) < len(table.classes):
+        caption += f" The {len(classes)} classes with the largest shares are drawn."
+    if len(series) < len(table.series):
+        caption += f" The {len(series)} largest of {len(table.series):,} groups are drawn."
+    return caption
+
+
+def drawn_classes(table: GroupTable, marked: Mapping[str, TimeMarks] | None = None) -> list[str]:
+    """Return the classes that are drawn: those with marks, then those with the largest shares."""
+    first = {} if marked is None else marked
+    n_series = min(len(table.series), MOST_SERIES)
+    most = max(1, min(MOST_CLASSES, _MOST_TIME_PANELS // n_series))
+    ordered = sorted(table.classes, key=lambda label: (label not in first, -_peak(table, label)))
+    return sorted(ordered[:most], key=table.classes.index)
+
+
+def drawn_series(table: GroupTable) -> dict[str, list[Group]]:
+    """Return the series that are drawn: those with the most instances, in their order."""
+    sizes = {label: sum(g.n for g in groups) for label, groups in table.series.items()}
+    largest = sorted(sizes, key=lambda label: -sizes[label])[:MOST_SERIES]
+    return {label: groups for label, groups in table.series.items() if label in largest}
+
+
+def time_figure(
+    table: GroupTable,
+    name: str = "time",
+    marks: Mapping[str, TimeMarks] | None = None,
     width: float = WIDE,
 ) -> Drawing:
-    """Return cells shaded by their share; NaN cells stay empty.
+    """Return the classes with the largest shares over time.
+
+    Bands of several series in one panel would hide each other. So each series has a panel of its
+    own, in which the others are thin grey lines to compare with, all on one scale.
 
     Parameters
     ----------
-    shares : array of shape (n_rows, n_columns), in [0, 1]
-    rows, columns : labels
-    axes : what rows and columns are, in words
-    darkest : float
-        The share with the darkest shade.
+    table : GroupTable
+    name : str
+    marks : mapping from classes to TimeMarks, optional
+        Classes with marks are drawn before others.
     width : float
-        Of the drawing, at most; cells shrink to it.
     """
-    narrow = width <= MOST_NARROW
-    short_rows = [shortened(label, 96 if narrow else 140) for label in rows]
-    short_columns = [shortened(label, 84 if narrow else 110) for label in columns]
-    left = max(text_width(label) for label in short_rows) + (34 if axes[0] else 16)
-    # Labels of columns are slanted, or upright where there is no room for their ends.
-    steep, lean = (1.0, 0.0) if narrow else (0.72, 1.0)
-    top = steep * max(text_width(label) for label in short_columns) + (34 if axes[1] else 18)
-    wide, tall = _cell_size(len(columns), width - left - lean * top)
-    numbers = len(columns) <= _MOST_NUMBERS and wide >= 20
-    whole = max(left + wide * len(columns) + lean * top, text_width(axes[1], 11))
-    drawing = Drawing(name, whole, top + tall * len(rows) + 6, title, description)
-    drawing.with_tips = not narrow
-    step = max(1, int(np.ceil(_LABEL_PITCH / wide)))
-    for j, label in list(enumerate(short_columns))[::step]:
-        x = left + wide * (j + 0.5) + (4 if narrow else 0)
-        place = f"translate({x:.1f} {top - 6:.1f}) rotate({-90 if narrow else -45})"
-        drawing.add("text", label, transform=place, class_="tick")
-    for i, label in enumerate(short_rows):
-        y = top + tall * i
-        drawing.words(left - 8, y + tall / 2 + 4, label, "tick", "end")
-        for j in range(len(columns)):
-            share = float(shares[i, j])
-            if np.isnan(share):
-                continue
-            tip = f"{rows[i]}, {columns[j]}: {percent(share)}"
-            box = {"x": left + wide * j, "y": y, "width": wide - 1, "height": tall - 1}
-            text = f"{100 * share:.{1 if wide >= 32 else 0}f}" if numbers else ""
-            _cell(drawing, box, share / darkest, tip, text)
-    _name_axes(drawing, axes, left, top, tall * len(rows))
+    marked = {} if marks is None else marks
+    classes, series = drawn_classes(table, marked), drawn_series(table)
+    several = len(series) > 1
+    layout = _series_layout(width, len(series)) if several else _class_layout(width, len(classes))
+    legend = _time_legend(table, len(series), width)
+    top, tall = legend.height + 6, _TOP + _TALL + _DATES
+    part = _HEADING + layout.lines(len(series)) * tall  # of one class, if there are several series
+    height = top + (part * len(classes) if several else layout.lines(len(classes)) * tall)
+    description = _describe_series(table, classes)
+    drawing = Drawing(name, width, height, "Shares over time", description)
+    drawing.with_tips = width > MOST_NARROW
+    legend.draw(drawing)
+    for number, label in enumerate(classes):
+        known = marked.get(label, TimeMarks())
+        largest = max([_peak(table, label), *(share for share, _ in known.levels)])
+        start = top + _HEADING + part * number if several else top
+        if several:
+            heading = f"“{shortened(label, width - 40, 14)}”"
+            drawing.words(0, start - _HEADING + 16, heading, "class-heading")
+        for place, (title, groups) in enumerate(series.items()):
+            line, column, x = layout.place(place if several else number)
+            above = start + line * tall + _TOP
+            up = share_axis(largest, above + _TALL, above)
+            ends = x, x + layout.wide
+            heading = shortened(title if several else label, layout.wide)
+            drawing.words(x, above - 8, heading, "heading")
+            draw_up(drawing, up, *ends, about=4, labelled=column == 0 or not several)
+            places = _time_places(table, x + 4, ends[1] - 4)
+            _write_dates(drawing, table.calendar, places, up.start, ends[1] + 2)
+            others = [other for key, other in series.items() if key != title]
+            _draw_series(drawing, up, places, table, label, groups, others)
+            _draw_lines(drawing, up, places, ends, _training_share(table, label), known)
     return drawing
 
 
-def _cell_size(n_columns: int, room: float) -> tuple[float, float]:
-    """Return width and height of the cells."""
-    wide, tall = _LARGE if n_columns <= _MOST_NUMBERS else _SMALL
-    return min(wide, max(room / n_columns, 5.0)), tall
+def _class_layout(width: float, n_panels: int) -> Panels:
+    """Return where a panel for each class stands, each with its own scale."""
+    columns = max(1, min(2, n_panels, int(width // (_CLASS_PANEL + _LEFT + _TIME_GAP))))
+    wide = (width - _LEFT * columns) / columns - _TIME_GAP
+    return Panels(columns, _LEFT, wide, _TIME_GAP + _LEFT)
 
 
-def _cell(drawing: Drawing, box: dict[str, Any], depth: float, tip: str, text: str) -> None:
-    """Draw a cell of a shade between none (0) and darkest (1)."""
-    shade = round(DARKEST * min(max(depth, 0.0), 1.0), 3)
-    drawing.add("rect", tip=tip, **box, class_="cell")
-    if shade > 0.004:
-        drawing.add("rect", tip=tip, **box, class_="heat", fill_opacity=f"{shade:g}")
-    if text not in ("", "0", "0.0"):
-        middle, base = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2 + 4
-        drawing.words(middle, base, text, "number", "middle")
+def _series_layout(width: float, n_panels: int) -> Panels:
+    """Return where a panel for each series stands; a line of panels has one scale at its left."""
+    columns = max(1, min(4, n_panels, int((width - _LEFT) // (_SERIES_PANEL + _TIME_GAP))))
+    return Panels(columns, _LEFT, (width - _LEFT) / columns - _TIME_GAP, _TIME_GAP)
 
 
-def _name_axes(
-    drawing: Drawing, axes: tuple[str, str], left: float, top: float, tall: float
+def _draw_series(
+    drawing: Drawing,
+    up: Axis,
+    places: Mapping[Any, float],
+    table: GroupTable,
+    label: str,
+    groups: Sequence[Group],
+    others: Sequence[Sequence[Group]],
 ) -> None:
-    if axes[1]:
-        start = min(left, drawing.width - text_width(axes[1], 11))
-        drawing.words(start, 12, axes[1], "tick")
-    if axes[0]:
-        drawing.add(
-            "text",
-            axes[0],
-            transform=f"translate(12 {top + tall / 2:.0f}) rotate(-90)",
-            class_="tick",
-            text_anchor="middle",
-        )
+    """Draw a class over the times of a series, with other series behind it."""
+
+    def known(groups: Sequence[Group]) -> list[tuple[float, ClassRow | None]]:
+        return [(places[table.moment(group)], group.by_class.get(label)) for group in groups]
+
+    for run in (run for other in others for run in _runs(known(other))):
+        drawing.add("polyline", points=_middle(up, run), class_="others")
+    for run in _runs(known(groups)):
+        _draw_run(drawing, up, run)
+    for group, (place, row) in zip(groups, known(groups), strict=True):
+        if len(places) <= _MOST_POINTS and row is not None and row.estimate is not None:
+            tip = f"{table.label(group)}: {percent(row.estimate)}"
+            y = up.at(row.estimate)
+            drawing.add("circle", tip=tip, cx=place, cy=y, r=2.6, class_="point s0")
+
+
+def _time_places(table: GroupTable, start: float, stop: float) -> dict[Any, float]:
+    """Return the places of times: by their value where all have one, else one step each."""
+    moments = list(dict.fromkeys(table.moment(group) for group in table.groups))
+    values = [position(moment) for moment in moments]
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        known = [float(number) for number in range(len(moments))]
+    if len(known) == 1:
+        return {moments[0]: (start + stop) / 2}
+    axis = Axis(min(known), max(known), start, stop)
+    return dict(zip(moments, map(axis.at, known), strict=True))
+
+
+def _training_share(table: GroupTable, label: str) -> float | None:
+    shares = (r.training for g in table.groups for r in g.rows if r.name == label)
+    return next(shares, None)
+
+
+def _draw_lines(
+    drawing: Drawing,
+    up: Axis,
+    places: Mapping[Any, float],
+    ends: tuple[float, float],
+    training: float | None,
+    marks: TimeMarks,
+) -> None:
+    """Draw the share in training, and the marks."""
+    left, right = ends
+    if training is not None:
+        tip = f"{SHARES['training']}: {percent(training)}"
+        drawing.line(left, up.at(training), right, up.at(training), "training-line", tip)
+    for share, tip in marks.levels:
+        drawing.line(left, up.at(share), right, up.at(share), "bound-line", tip)
+    for moment, tip in marks.moments:
+        x = places[moment]
+        drawing.line(x, up.start, x, up.stop, "alarm-line", tip)
+
+
+def _time_legend(table: GroupTable, n_series: int, width: float) -> Legend:
+    items = [("band", f"estimate with {interval_name(table.confidence)}")]
+    if n_series > 1:
+        items.append(("others", "the other groups"))
+    if any(row.training is not None for group in table.groups for row in group.rows):
+        items.append(("training-line", SHARES["training"]))
+    return Legend(tuple(items), 4.0, width)
+
+
+def _runs(known: list[tuple[float, ClassRow | None]]) -> list[list[tuple[float, ClassRow]]]:
+    """Return stretches without a gap: a line never bridges what could not be estimated."""
+    runs: list[list[tuple[float, ClassRow]]] = [[]]
+    for x, row in known:
+        if row is None or row.estimate is None:
+            runs.append([])
+        else:
+            runs[-1].append((x, row))
+    return [run for run in runs if run]
+
+
+def _draw_run(drawing: Drawing, up: Axis, run: list[tuple[float, ClassRow]]) -> None:
+    lower = [(x, up.at(row.low)) for x, row in run if row.low is not None]
+    upper = [(x, up.at(row.high)) for x, row in run if row.high is not None]
+    if len(run) == 1 and lower and upper:
+        drawing.line(*lower[0], *upper[0], "whisker s0")
+    elif lower and upper:
+        drawing.add("polygon", points=_path([*lower, *reversed(upper)]), class_="band")
+    drawing.add("polyline", points=_middle(up, run), class_="curve s0")
+
+
+def _middle(up: Axis, run: Sequence[tuple[float, ClassRow]]) -> str:
+    return _path([(x, up.at(row.estimate)) for x, row in run if row.estimate is not None])
+
+
+def _path(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+def _write_dates(
+    drawing: Drawing, calendar: Calendar, places: Mapping[Any, float], bottom: float, stop: float
+) -> None:
+    """Write every so many times under a panel that they fit before ``stop``."""
+    for place in places.values():
+        drawing.line(place, bottom, place, bottom + 3, "axis")
+    for step in range(1, len(places) + 1):
+        labels = _labels(calendar, list(places.items())[::step], stop)
+        if all(b[0] - a[0] > text_width(a[1], 11) + 8 for a, b in pairwise(labels)):
+            break
+    for start, label in labels:
+        drawing.words(start, bottom + 17, label, "tick")
+
+
+def _labels(
+    calendar: Calendar, moments: Sequence[tuple[Any, float]], stop: float
+) -> list[tuple[float, str]]:
+    """Return where the labels of some times begin, and what they are."""
+    labels, before = [], None
+    for moment, place in moments:
+        label = shortened(calendar.tick(moment, before), 100, 11)
+        wide = text_width(label, 11)
+        # The first label begins left of its place, where the labels of the other axis end.
+        start = place - (min(8.0, wide / 2) if before is None else wide / 2)
+        labels.append((min(start, stop - wide), label))
+        before = moment
+    return labels
+
+
+def _peak(table: GroupTable, label: str) -> float:
+    shares = [
+        row.high or row.estimate or 0.0 for g in table.groups for row in g.rows if row.name == label
+    ]
+    return max(shares, default=1.0)
+
+
+def _describe_series(table: GroupTable, classes: Sequence[str]) -> str:
+    first, last = table.groups[0], table.groups[-1]
+    parts = [
+        f"{label} {percent(first.by_class[label].estimate)} to "
+        f"{percent(last.by_class[label].estimate)}"
+        for label in classes[:5]
+        if label in first.by_class and label in last.by_class
+    ]
+    return (
+        f"From {table.label(first)} to {table.label(last)}: {'; '.join(parts)}. "
+        "Bands are intervals, the dotted line is the training share. The table has all numbers."
+    )

@@ -21,23 +21,15 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import norm
 
+from kdey import status
 from kdey._display import count_of
 from kdey.bags import Array
 from kdey.diagnostics import FitVerdict
 from kdey.diagnostics.fit_check import FitResult
 from kdey.intervals import Estimate
+from kdey.report.drawing import listed, percent, plain_status
 from kdey.report.shown_groups import ClassRow, Group, GroupTable, by_size
-from kdey.report.vocabulary import listed, percent, plain_status
-from kdey.status import (
-    EMPTY,
-    OK,
-    ONE_SIDED,
-    POOR_FIT,
-    TOO_SMALL,
-    is_about_checking,
-    problems,
-    status_parts,
-)
+from kdey.status import is_about_checking, problems, status_parts
 
 #: Classes that are named; the others are summed.
 _NAMED = 3
@@ -290,12 +282,12 @@ def groups_checked(table: GroupTable) -> list[str]:
         return []
     parts = [status_parts(group.status) for group in table.groups]
     partly = Counter(part for words in parts for part in words if is_about_checking(part))
-    too_small = sum(TOO_SMALL in words or EMPTY in words for words in parts)
+    small = (status.TOO_SMALL, status.EMPTY)
+    too_small = sum(any(part in small for part in words) for words in parts)
     in_full = sum(
-        not any(is_about_checking(part) or part in (TOO_SMALL, EMPTY) for part in words)
-        for words in parts
+        not any(is_about_checking(part) or part in small for part in words) for words in parts
     )
-    poor = [g for g, words in zip(table.groups, parts, strict=True) if POOR_FIT in words]
+    poor = [g for g, words in zip(table.groups, parts, strict=True) if status.POOR_FIT in words]
     sentences = []
     if in_full:
         checked = _all_of(in_full, count)
@@ -442,13 +434,13 @@ def _apart(a: ClassRow, b: ClassRow, n_pairs: int, confidence: float | None) -> 
 
 #: Tone and headline of the status of a fit check; other statuses say that there was none.
 _HEADLINES = {
-    OK: ("good", "Checked."),
-    POOR_FIT: ("bad", "Careful."),
-    ONE_SIDED: ("", "Partly checked."),
+    status.OK: ("good", "Checked."),
+    status.POOR_FIT: ("bad", "Careful."),
+    status.ONE_SIDED: ("", "Partly checked."),
 }
 _RESULTS = {
-    OK: "The records look like a mix of the classes as they were in training.",
-    ONE_SIDED: (
+    status.OK: "The records look like a mix of the classes as they were in training.",
+    status.ONE_SIDED: (
         "No sign was found that the records are anything but a mix of the classes as they were in "
         "training, but only a part of what may go wrong was checked."
     ),

@@ -1,15 +1,21 @@
-"""The report: what goes into it, the settings it was made with, and the one file it becomes."""
+"""The report: what goes into it, how it is made, and the one file it becomes.
+
+A report is made of estimates, or of a table: its rows are scored once, and answered as a whole, by
+group, and by group over all times. Python and the command line make their reports here.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from html import escape
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,29 +24,37 @@ from sklearn.utils.validation import check_is_fitted
 from kdey._io import write_whole
 from kdey.arrays import in_class_order
 from kdey.bags import Array
-from kdey.diagnostics import FitVerdict, NotChecked, full_check, unchecked_reason
+from kdey.diagnostics import FitCheck, FitVerdict, NotChecked, full_check, unchecked_reason
 from kdey.diagnostics.fit_check import FitResult
 from kdey.diagnostics.fit_checker import default_checker
+from kdey.groups import (
+    Grouping,
+    GroupKeys,
+    Request,
+    ScoredTable,
+    answer,
+    compare_scored,
+    score,
+)
 from kdey.intervals import Estimate, Estimates
+from kdey.model import Fitted, model_of
 from kdey.options import Options
 from kdey.quantifiers.base import BaseQuantifier
-from kdey.report.differences import ShownDifference
-from kdey.report.html import Page
+from kdey.report.html import FORMATS, FigureFormat, Page, figure_files, render_page
+from kdey.report.sections import ShownDifference, differences_of, page_of
 from kdey.report.shown_groups import (
     ClassRow,
     GroupTable,
     by_size,
     estimate_rows,
-    estimates_table,
     group_table,
     is_table,
-    key_names,
 )
-from kdey.status import TURNED_OFF
+from kdey.report.technical import bag_posteriors
+from kdey.status import MOST_UNSEEN, TURNED_OFF, UNSEEN_VALUES
 from kdey.tables.columns import parse_number
-
-if TYPE_CHECKING:
-    from kdey.report.html import FigureFormat
+from kdey.tables.features import unseen_values_note
+from kdey.tables.files import TableError, TableFile
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +81,8 @@ class Report:
     created : datetime
     comparisons : tuple of ShownDifference, or None
         Differences between the groups; see :func:`~kdey.report.differences_of`.
-    total_groups : GroupTable or None
-        Groups over all times together, where there are both times and other keys.
+    table : ScoredSource or None
+        The scored rows of the table that the report is on: sections may ask for more of them.
 
     See Also
     --------
@@ -96,7 +110,7 @@ class Report:
     keep_order: bool | None = None
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
     comparisons: tuple[ShownDifference, ...] | None = None
-    total_groups: GroupTable | None = None
+    table: ScoredSource | None = None
 
     @cached_property
     def rows(self) -> tuple[ClassRow, ...] | None:
@@ -131,7 +145,7 @@ class Report:
         groups = self.groups
         if groups is None or groups.time is None or len(groups.by) == 1:
             return None
-        total = groups.totals() if self.total_groups is None else self.total_groups
+        total = groups.totals() if self.table is None else self.table.totals()
         return total.with_classes_in_order(self.classes)
 
     def _keeps_order(self, names: Sequence[str]) -> bool:
@@ -142,14 +156,10 @@ class Report:
 
     def page(self) -> Page:
         """Return what the page consists of: its sentences, figures, tables and files."""
-        from kdey.report.sections import page_of
-
         return page_of(self)
 
     def html(self) -> str:
         """Return the page: one file that needs nothing else. Needs jinja2 (extra ``report``)."""
-        from kdey.report.html import render_page
-
         return render_page(self.page())
 
     def write(self, path: str | os.PathLike[str]) -> Path:
@@ -181,8 +191,6 @@ class Report:
         ImportError
             If PNG is asked for and resvg is not installed.
         """
-        from kdey.report.html import FORMATS, figure_files
-
         unknown = [kind for kind in formats if kind not in FORMATS]
         if unknown:
             raise ValueError(f"formats must be of {', '.join(FORMATS)}, got {unknown[0]!r}")
@@ -212,15 +220,9 @@ def make_report(
     time: str | None = None,
     every: str | None = None,
     against: str | Mapping[str, Any] | None = None,
-    correction: str | None = "holm",
     truth: ArrayLike | str | None = None,
     title: str | None = None,
     quantifier: BaseQuantifier | None = None,
-    scores: Sequence[str] | None = None,
-    weights: str | None = None,
-    clusters: str | None = None,
-    merge: Mapping[Any, Any] | None = None,
-    confidence: float | None = None,
     options: Options | None = None,
 ) -> Report:
     """Return the report on a table, on an estimate, or on groups.
@@ -245,8 +247,6 @@ def make_report(
         14 of 2026. For groups that are estimated already it is guessed from the times by default.
     against : "previous", "rest" or mapping from key columns to values, optional
         With a quantifier: what groups are compared with; see :func:`kdey.compare_groups`.
-    correction : {"holm", "fdr"} or None
-        Of the p-values of these comparisons.
     truth : array-like of shape (k,), or name of a column, optional
         Shares of known labels, in the order of the classes; with a quantifier, the column of
         labels.
@@ -255,11 +255,11 @@ def make_report(
     quantifier : fitted quantifier, optional
         With an Estimate, the one that made it: adds the classifier's calibration and confusion, the
         automatic choices, the settings and, for three classes, the training posteriors.
-    scores, weights, clusters, merge, confidence : optional
-        With a quantifier, as for :func:`kdey.predict_groups`.
     options : Options, optional
-        With a quantifier, as for :func:`kdey.predict_groups`. With an Estimate, ``check_fit`` says
-        whether its fit is to be checked.
+        With a quantifier, everything else that can be asked of a table: ``confidence``, ``scores``,
+        ``weights``, ``clusters``, ``merge``, ``correction`` (of the p-values of comparisons),
+        ``min_size``, ...; see :class:`kdey.Options`. With an Estimate, ``check_fit`` says whether
+        its fit is to be checked, and nothing else may be set.
 
     Returns
     -------
@@ -289,33 +289,22 @@ def make_report(
     >>> report = kdey.make_report(q, new, by="field", title="Iris")
     >>> "<title>Iris" in report.html()
     True
+    >>> one_or_not = kdey.Options(merge={"one": [1], "another": [0, 2]}, confidence=0.9)
+    >>> report = kdey.make_report(q, new, by="field", options=one_or_not)
     >>> report = kdey.make_report(q.estimate(X[1::2]), quantifier=q)
     """
-    wanted = {
-        "scores": scores,
-        "weights": weights,
-        "clusters": clusters,
-        "merge": merge,
-        "confidence": confidence,
-    }
-    asked = {name: value for name, value in wanted.items() if value is not None}
     if hasattr(subject, "classes_") and hasattr(subject, "estimate"):
         if not isinstance(truth, str | None) or quantifier is not None:
             raise ValueError("with a quantifier and a table, truth is the name of a column")
         check_is_fitted(subject, "classes_")
         if table is None:
             raise ValueError("a report by a quantifier needs a table: a path or a data frame")
-        from kdey.report.from_table import report_on_table
-
-        keys = {"by": by, "time": time, "every": every, "label": truth}
-        return report_on_table(
-            subject, table, {**keys, **asked}, options, against, correction, title
-        )
+        request = Request.of(by, time=time, every=every, label=truth, options=options)
+        return _report_on_table(subject, table, request, against, title)
     if against is not None:
         raise ValueError("against needs a quantifier and a table, whose groups it compares")
-    if asked:
-        raise TypeError(f"option {next(iter(asked))} needs a quantifier and a table")
     check_fit = options is None or options.check_fit
+    _refuse_options(options)
     estimate = subject if isinstance(subject, Estimate) else None
     groups = table if estimate is not None else subject
     if estimate is None and not isinstance(subject, Estimates) and not is_table(subject):
@@ -326,27 +315,25 @@ def make_report(
     if estimate is None and table is not None:
         raise ValueError("give estimates of several bags or groups, not both")
     confidence = None if estimate is None else estimate.confidence
-    if isinstance(groups, Estimates):
-        confidence = groups.options.confidence
-        groups, by = _rows_of(groups, key_names(by, None))
-    if groups is not None:
-        groups = group_table(groups, by, time, every=every, confidence=confidence)
     return Report(
         title or "Shares of classes",
         estimate,
-        groups,
+        None
+        if groups is None
+        else group_table(groups, by, time, every=every, confidence=confidence),
         _result(estimate, quantifier, check_fit),
         quantifier,
         None if truth is None else _known_shares(truth, estimate),
     )
 
 
-def _rows_of(estimates: Estimates, by: Sequence[str]) -> tuple[Any, Sequence[str]]:
-    """Return estimates as a table of groups with its keys; bags without keys are numbered."""
-    if estimates.keys is not None:
-        return estimates.to_frame(), by or list(estimates.keys.columns)
-    numbers = [{"bag": number} for number in range(len(estimates))]
-    return estimates_table(estimates, numbers), ["bag"]
+def _refuse_options(options: Options | None) -> None:
+    """Raise TypeError if options ask for more of estimates than whether their fit is checked."""
+    if options is None:
+        return
+    for entry in fields(Options):
+        if entry.name != "check_fit" and getattr(options, entry.name) != entry.default:
+            raise TypeError(f"option {entry.name} needs a quantifier and a table")
 
 
 def _known_shares(truth: ArrayLike | str, estimate: Estimate | None) -> Array:
@@ -404,22 +391,6 @@ def write_report(
     return make_report(subject, table, **parts).write(path)
 
 
-def bag_posteriors(estimate: Estimate | None) -> Array | None:
-    """Return the posteriors (m, k) of an estimate's bag; None where it has none."""
-    if estimate is None or estimate.decisions is None:
-        return None
-    decisions = estimate.decisions
-    bag = decisions.bags[estimate.number : estimate.number + 1]
-    return np.asarray(decisions.posteriors[bag.indices], dtype=np.float64)
-
-
-def bag_weights(estimate: Estimate) -> Array | None:
-    """Return the weights (m,) of an estimate's bag; None where all count alike."""
-    if estimate.decisions is None or estimate.decisions.bags.weights is None:
-        return None
-    return estimate.decisions.bags.bag_weights(estimate.number)
-
-
 def _result(
     estimate: Estimate | None, quantifier: BaseQuantifier | None, check_fit: bool
 ) -> FitResult | None:
@@ -450,4 +421,150 @@ def _check_posteriors(
     by_posteriors = default_checker(quantifier, held=False)
     if verdict is not None and verdict.cross_fitted and not by_posteriors.cross_fitted:
         return verdict
-    return full_check(quantifier, points, bag_weights(estimate))
+    bags = None if estimate.decisions is None else estimate.decisions.bags
+    weights = None if bags is None or bags.weights is None else bags.bag_weights(estimate.number)
+    return full_check(quantifier, points, weights)
+
+
+def _report_on_table(
+    quantifier: Any,
+    source: Any,
+    request: Request,
+    against: str | Mapping[str, Any] | None,
+    title: str | None,
+) -> Report:
+    """Return the report on the rows of a table, as a whole and by group."""
+    import narwhals as nw
+
+    model = model_of(quantifier)
+    if isinstance(source, str | PathLike):
+        source = TableFile.open(str(source))
+    is_file = isinstance(source, TableFile)
+    name = source.name if is_file else "the table"
+    columns = source.columns if is_file else nw.from_native(source, eager_only=True).columns
+    labels = [str(label) for label in model.classes]
+    if request.scores is None and model.scorer.n_features is None and set(labels) <= set(columns):
+        request = replace(request, scores=labels)  # fitted on scores, named after the classes
+    if request.label is not None and request.label not in columns:
+        raise TableError(f"{name}: no label column {request.label!r}")
+    scored = score(quantifier, source, request)
+    if not len(scored.rows):
+        raise TableError(f"{name}: no row without a missing value")
+    table = ScoredSource(quantifier, scored, request)
+    compared, grouping = None, request.grouping
+    if against is not None:
+        compared = compare_scored(quantifier, scored, request, against)
+    return Report(
+        title or ("Shares of classes" + (f" in {Path(name).name}" if is_file else "")),
+        table.whole(),
+        table.groups(None if compared is None else compared.estimates),
+        table.check(),
+        quantifier,
+        table.truth(),
+        table.settings(),
+        comparisons=None
+        if compared is None
+        else differences_of(
+            compared.to_frame(), grouping.names, grouping.time, every=grouping.every
+        ),
+        table=table,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredSource:
+    """The scored rows of a table, and what is asked of them.
+
+    Attributes
+    ----------
+    quantifier : fitted quantifier
+    scored : ScoredTable
+    request : Request
+    """
+
+    quantifier: Fitted
+    scored: ScoredTable
+    request: Request
+
+    def whole(self) -> Estimate:
+        """Return the estimate of the whole table, with a note on values that training lacks."""
+        scored = self._by_first_keys(0) if self.scored.keys.names else self.scored
+        estimates = answer(self.quantifier, scored, self._unchecked, kept=sys.maxsize)
+        estimate = replace(estimates, statuses=None)[0]
+        note = unseen_values_note(scored.findings)
+        if note is None:
+            return estimate
+        details = dict(estimate.diagnostics)
+        details["notes"] = [*estimate.notes, note]
+        if scored.unseen.sum() > MOST_UNSEEN * len(scored.rows):
+            details["marks"] = (*details.get("marks", ()), UNSEEN_VALUES)
+        return replace(estimate, diagnostics=details)
+
+    def check(self) -> FitCheck | NotChecked:
+        """Return the fit check of the whole table, or why there is none."""
+        rows, wanted = self.scored.rows, self.request.options.check_fit
+        reason = unchecked_reason(self.quantifier) if wanted else TURNED_OFF
+        if reason is not None or not rows.on_posteriors:
+            return NotChecked(reason or "the rows have no posteriors")
+        by_folds = rows.fold_posteriors is not None
+        return full_check(
+            self.quantifier, rows.checked_posteriors, by_folds=by_folds, hashes=rows.hashes
+        )
+
+    def groups(self, estimates: Estimates | None = None) -> GroupTable | None:
+        """Return the groups, by their estimates where these are known; None without keys."""
+        if not self.scored.keys.names:
+            return None
+        if estimates is None:
+            estimates = answer(self.quantifier, self.scored, self.request, kept=0)
+        return _shown(self.scored, estimates, self.request.grouping)
+
+    def totals(self) -> GroupTable:
+        """Return the groups over all times together."""
+        names = self.request.grouping.by
+        scored = self._by_first_keys(len(names))
+        estimates = answer(self.quantifier, scored, self._unchecked, kept=0)
+        return _shown(scored, estimates, Grouping(names))
+
+    @property
+    def _unchecked(self) -> Request:
+        """The request for coarser groups: the groups are checked, and the page says how."""
+        return replace(self.request, options=replace(self.request.options, check_fit=False))
+
+    def _by_first_keys(self, count: int) -> ScoredTable:
+        """Return the table by the first of its keys, without the others."""
+        scored, keys = self.scored, GroupKeys(self.scored.keys.names[:count])
+        values = [key[:count] for key in scored.keys.values]
+        numbers = keys.encode_values(values).astype(np.int64)
+        first = np.unique(numbers, return_index=True)[1].tolist()
+        return scored.regrouped(keys, scored.key_rows[first].select(keys.names), numbers)
+
+    def truth(self) -> Array | None:
+        """Return the share of each class that is shown among known labels."""
+        label = self.request.label
+        if label is None:
+            return None
+        counts, classes = self.scored.label_counts, model_of(self.quantifier).classes
+        total = sum(counts.values())
+        if total == 0:
+            raise ValueError(f"label column {label!r} holds no labels")
+        shares = [counts.get(name, 0) / total for name in classes.tolist()]
+        return np.asarray(self.request.merging(classes).matrix @ shares)
+
+    def settings(self) -> dict[str, str]:
+        """Return what the settings on the page say of the rows."""
+        facts = {}
+        left_out = int(self.scored.missing.sum())
+        if left_out:
+            facts["Rows left out"] = f"{left_out:,} with a missing value"
+        if self.scored.findings:
+            facts["Values that training lacks"] = "; ".join(map(str, self.scored.findings))
+        return facts
+
+
+def _shown(scored: ScoredTable, estimates: Estimates, grouping: Grouping) -> GroupTable:
+    """Return the groups of a table that have rows, in the order of their keys."""
+    order = scored.keys.order()
+    order = order[estimates.size[order] > 0]
+    present = replace(estimates, keys=scored.key_rows).take(order)
+    return group_table(present, grouping.names, grouping.time, every=grouping.every)

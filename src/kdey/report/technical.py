@@ -1,4 +1,4 @@
-r"""Figures of the technical part: fit, calibration, and three classes as a triangle.
+r"""The technical part: fit, calibration, and three classes as a triangle; figures and sections.
 
 The fit check shows this bag among bags that must fit. The classifier is shown as its training
 posteriors show it. Decisions are cut into bins of equal size by the posterior of the predicted
@@ -15,31 +15,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey.bags import Array
-from kdey.diagnostics import FitCheck
+from kdey.diagnostics import FitCheck, FitVerdict
 from kdey.intervals import Estimate
 from kdey.intervals.region import Region
 from kdey.kernels import class_log_sums
 from kdey.model import kept_training
-from kdey.quantifiers.base import BaseQuantifier
-from kdey.report.share_figures import draw_mark
-from kdey.report.shown_groups import ClassRow
-from kdey.report.svg import (
+from kdey.posteriors import TrainingPosteriors
+from kdey.report.drawing import (
+    CLAIMED,
     MOST_NARROW,
+    OBSERVED,
+    SHARES,
     WIDE,
     Axis,
     Drawing,
     draw_across,
     draw_up,
+    heat_figure,
+    listed,
+    percent,
     shortened,
     text_width,
 )
-from kdey.report.vocabulary import CLAIMED, OBSERVED, SHARES, listed, percent
+from kdey.report.html import Figure, Section, confusions_table
+from kdey.report.share_figures import draw_mark
+from kdey.report.shown_groups import ClassRow
+from kdey.report.words import fit_headline, fit_meaning
 from kdey.simplex import check_posteriors
+
+if TYPE_CHECKING:
+    from kdey.report.make import Report
+
 
 _MOST_WIDE, _HEIGHT, _LEFT, _TOP, _BOTTOM = 560.0, 200.0, 12.0, 26.0, 40.0
 _N_BINS = 30
@@ -192,81 +204,40 @@ def _wilson(share: Array, counts: NDArray[np.int64]) -> tuple[Array, Array]:
     return np.clip(middle - half, 0, 1), np.clip(middle + half, 0, 1)
 
 
-@dataclass(frozen=True, eq=False)
-class ClassifierView:
-    """The classifier as its training posteriors show it.
-
-    Attributes
-    ----------
-    classes : tuple of str
-    counts : array of shape (k, k)
-        Weight of the instances of class i (row) predicted to be j (column).
-    curve : Reliability
-    held_out : bool
-        Whether the posteriors come from models that did not see their instances, as far as known.
-    """
-
-    classes: tuple[str, ...]
-    counts: Array
-    curve: Reliability
-    held_out: bool
-
-    @property
-    def confusion(self) -> Array:
-        """Share of class i predicted to be j; NaN for classes without instances."""
-        total = self.counts.sum(axis=1, keepdims=True)
-        with np.errstate(invalid="ignore"):
-            return np.asarray(self.counts / np.where(total > 0, total, np.nan))
-
-    @property
-    def recalls(self) -> Array:
-        """Share of each class that is predicted correctly, shape (k,)."""
-        return np.asarray(np.diag(self.confusion))
-
-    def frequent(self, most: int = _MOST_CONFUSIONS) -> list[tuple[str, str, float]]:
-        """Return the most frequent confusions: true class, prediction, share of the true class."""
-        shares = np.nan_to_num(self.confusion) * (1 - np.eye(len(self.classes)))
-        order = np.argsort(-shares, axis=None, kind="stable")[:most]
-        pairs = [divmod(int(place), len(self.classes)) for place in order]
-        return [
-            (self.classes[i], self.classes[j], float(shares[i, j]))
-            for i, j in pairs
-            if shares[i, j] > 0
-        ]
-
-    def words(self) -> list[str]:
-        """Return what the figures show, in sentences."""
-        gap = float(np.sum(self.curve.counts * (self.curve.claimed - self.curve.observed)))
-        tendency = "overconfident" if gap > 0 else "underconfident"
-        accuracy, error = percent(self.curve.accuracy), percent(self.curve.error)
-        sentences = [
-            f"On its training data, the classifier is right for {accuracy} of the instances; "
-            f"its posteriors are off by {error} on average, and it is {tendency}."
-        ]
-        hard = [
-            name for name, recall in zip(self.classes, self.recalls, strict=True) if recall < 0.5
-        ]
-        if hard:
-            shown = listed([f"“{name}”" for name in hard[:5]])
-            more = f" and {len(hard) - 5} more" if len(hard) > 5 else ""
-            sentences.append(f"It misses more than half of {shown}{more}.")
-        return sentences
-
-
-def classifier_view(quantifier: BaseQuantifier) -> ClassifierView | None:
-    """Return what a fitted quantifier's training posteriors show; None where it keeps none."""
-    classes = [str(label) for label in quantifier.classes_]
-    training = kept_training(quantifier)
-    posteriors = None if training is None else training.posteriors
-    if training is None or posteriors is None or not quantifier.model_.takes_posteriors:
-        return None
-    k = len(classes)
-    predicted = posteriors.argmax(axis=1)
-    places = training.labels * k + predicted
+def confusion_shares(training: TrainingPosteriors, k: int) -> Array:
+    """Return the share of class i that is taken for j, shape (k, k); NaN for empty classes."""
+    places = training.labels * k + training.required().argmax(axis=1)
     counts = np.bincount(places, weights=training.weights, minlength=k * k).reshape(k, k)
-    curve = reliability(posteriors, training.labels)
-    held_out = training.folds is not None
-    return ClassifierView(tuple(classes), counts.astype(np.float64), curve, held_out)
+    total = counts.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(counts / np.where(total > 0, total, np.nan), dtype=np.float64)
+
+
+def frequent_confusions(
+    confusion: Array, classes: Sequence[str], most: int = _MOST_CONFUSIONS
+) -> list[tuple[str, str, float]]:
+    """Return the most frequent confusions: true class, prediction, share of the true class."""
+    shares = np.nan_to_num(confusion) * (1 - np.eye(len(classes)))
+    order = np.argsort(-shares, axis=None, kind="stable")[:most]
+    pairs = [divmod(int(place), len(classes)) for place in order]
+    return [(classes[i], classes[j], float(shares[i, j])) for i, j in pairs if shares[i, j] > 0]
+
+
+def classifier_words(curve: Reliability, confusion: Array, classes: Sequence[str]) -> list[str]:
+    """Return how good a classifier is on its training data, in sentences."""
+    gap = float(np.sum(curve.counts * (curve.claimed - curve.observed)))
+    tendency = "overconfident" if gap > 0 else "underconfident"
+    sentences = [
+        f"On its training data, the classifier is right for {percent(curve.accuracy)} of the "
+        f"instances; its posteriors are off by {percent(curve.error)} on average, and it is "
+        f"{tendency}."
+    ]
+    hard = [name for name, recall in zip(classes, np.diag(confusion), strict=True) if recall < 0.5]
+    if hard:
+        shown = listed([f"“{name}”" for name in hard[:5]])
+        more = f" and {len(hard) - 5} more" if len(hard) > 5 else ""
+        sentences.append(f"It misses more than half of {shown}{more}.")
+    return sentences
 
 
 #: Bandwidth of the shading, cells along a side, levels of shade, points drawn.
@@ -443,3 +414,118 @@ def _key(drawing: Drawing, left: float, with_region: bool) -> None:
 
 def _points(places: Array) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+
+
+def _fit(report: Report) -> Section | None:
+    """Return the section on the fit check of the whole bag."""
+    result = report.check
+    if result is None:
+        return None
+    words, figures = [result.verdict], []
+    if isinstance(result, FitVerdict):
+        words += fit_meaning(result)
+    if isinstance(result, FitCheck):
+        caption = (
+            f"How well this bag fits, among {len(result.null)} bags of the same size that were "
+            "drawn from the training data at the estimated shares."
+        )
+        figures = [
+            Figure.for_screens(lambda name, width: fit_figure(result, name, width), "fit", caption)
+        ]
+    tone = fit_headline(result)[0]
+    return Section("fit", "Does the bag fit?", words, figures, verdict=tone)
+
+
+def _simplex(report: Report) -> Section | None:
+    """Return the section on three classes; None for another number of classes."""
+    estimate, quantifier, rows = report.estimate, report.quantifier, report.rows
+    if estimate is None or rows is None or len(rows) != 3:
+        return None
+    # Corners are in the order of training, in which posteriors and regions are.
+    in_training = {row.name: row for row in rows}
+    corners = [in_training[str(label)] for label in estimate.classes]
+    names = [row.name for row in corners]
+    caption = "The prevalence as a point of the triangle, with its joint confidence region."
+    figures = [
+        Figure.for_screens(
+            lambda name, width: prevalence_triangle(estimate, corners, name, width),
+            "region",
+            caption,
+        )
+    ]
+    merged = quantifier is not None and not np.array_equal(estimate.classes, quantifier.classes_)
+    # Posteriors are those of the classes of training.
+    points = None if merged else bag_posteriors(estimate)
+    if points is not None:
+        parts = [("this bag", points)]
+        training = kept_training(quantifier)
+        if training is not None and training.posteriors is not None:
+            trained = [
+                (f"training: {name}", training.posteriors[training.labels == code].astype(float))
+                for code, name in enumerate(names)
+            ]
+            parts = [(label, rows) for label, rows in trained if len(rows)] + parts
+        figures += [Figure(drawing, "") for drawing in posteriors_figures(parts, names)]
+    words = [
+        "The small triangles show the classifier's posteriors. The picture of the bag should look "
+        "like a mixture of the pictures of training."
+    ]
+    return Section("simplex", "The three classes as a triangle", words[: len(figures) - 1], figures)
+
+
+def bag_posteriors(estimate: Estimate | None) -> Array | None:
+    """Return the posteriors (m, k) of an estimate's bag; None where it has none."""
+    if estimate is None or estimate.decisions is None:
+        return None
+    decisions = estimate.decisions
+    bag = decisions.bags[estimate.number : estimate.number + 1]
+    return np.asarray(decisions.posteriors[bag.indices], dtype=np.float64)
+
+
+def _classifier(report: Report) -> Section | None:
+    """Return the section on the classifier; None where no training posteriors are kept."""
+    quantifier, training = report.quantifier, kept_training(report.quantifier)
+    if quantifier is None or training is None or training.posteriors is None:
+        return None
+    if not quantifier.model_.takes_posteriors:
+        return None
+    classes = [str(label) for label in quantifier.classes_]
+    curve = reliability(training.posteriors, training.labels)
+    confusion = confusion_shares(training, len(classes))
+    source = "as given" if training.folds is None else "from models that did not see the instances"
+
+    def draw_confusion(name: str, width: float) -> Drawing:
+        return heat_figure(
+            confusion,
+            classes,
+            classes,
+            name=name,
+            title="Confusion of the classifier",
+            description=f"Share of each true class by predicted class; {percent(curve.accuracy)} "
+            "of all are right.",
+            axes=("true class", "predicted class, per cent of the true class"),
+            width=width,
+        )
+
+    figures = [
+        Figure.for_screens(
+            lambda name, width: reliability_figure(curve, name, width),
+            "reliability",
+            f"Calibration, by training posteriors {source}.",
+        ),
+        Figure.for_screens(
+            draw_confusion, "confusion", f"Confusion, by training posteriors {source}."
+        ),
+    ]
+    words = [
+        *classifier_words(curve, confusion, classes),
+        "The estimate corrects for these mistakes, and methods on densities need no calibrated "
+        "posteriors; but the less the classes are confused, the narrower the intervals.",
+    ]
+    confusions = frequent_confusions(confusion, classes)
+    tables = [confusions_table(confusions)] if confusions else []
+    return Section("classifier", "The classifier", words, figures, tables)
+
+
+#: The sections of the technical part, in their order.
+SECTIONS = (_fit, _simplex, _classifier)
