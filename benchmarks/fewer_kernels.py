@@ -27,7 +27,7 @@ from cases import EXTRA, PAPER, Records, geometric_mean, quiet
 from kdey.evaluation import APP
 from kdey.metrics import get_metric
 from kdey.posteriors import FittedStage, TrainingPosteriors
-from kdey.rows.base import CommitteeMap
+from kdey.rows import CompositeMap
 from kdey.rows.kernel import KernelDensityMap, KernelSpec
 from kdey.stacking import CLASSIFIERS
 from kdey.stacking.pooled_classifier import (
@@ -91,7 +91,7 @@ def member_of(
 ) -> FittedMember:
     """Return the kernel member that averages the distributions of these trials."""
     kept = [(t, float(w)) for t, w in zip(trials, shares(trials), strict=True) if w > 0]
-    spec = CommitteeMap(tuple(spec_of(t) for t, _ in kept), tuple(w for _, w in kept))
+    spec = CompositeMap(tuple(spec_of(t) for t, _ in kept), tuple(w for _, w in kept))
     return fit_member(classifier, MemberMethod("KDEy-ML", spec, True), training, k)
 
 
@@ -200,7 +200,7 @@ def within(pool: HeldOut, most: int, trainings: dict[str, TrainingPosteriors]) -
             maps = tuple(member.row_map.members[j] for j in own)
             weights = member.row_map.shares[own]
             shares_kept = weights / weights.sum()
-            row_map = CommitteeMap(maps, tuple(shares_kept), normalised=shares_kept)
+            row_map = CompositeMap(maps, tuple(shares_kept))
             members.append(replace(member, row_map=row_map))
     return select_members(held_out(members, trainings))
 

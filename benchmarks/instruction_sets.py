@@ -27,16 +27,10 @@ import numpy as np
 
 from kdey import KDEyML, native
 from kdey.bayes.sampling import Chains, gibbs_sweeps
-from kdey.kernels.sums import PackedReferences
-from kdey.matching import (
-    Divergence,
-    LeastSquares,
-    QuadraticMatch,
-    solve_divergence,
-    solve_least_squares,
-    solve_mixture,
-    solve_quadratic,
-)
+from kdey.kernels import PackedReferences
+from kdey.matching.divergence import Divergence, solve_divergence
+from kdey.matching.likelihood import solve_mixture
+from kdey.matching.squares import LeastSquares, QuadraticMatch, solve_least_squares, solve_quadratic
 from kernel import BANDWIDTH, N_CLASSES, N_QUERIES, N_REFERENCES
 from printing import markdown, significant
 from run import processor

@@ -21,8 +21,7 @@ from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kdey.kernels import class_log_sums
-from kdey.kernels.sums import class_log_sums_native, class_log_sums_numpy
+from kdey.kernels import class_log_sums, class_log_sums_native, class_log_sums_numpy
 from printing import markdown, significant
 
 N_QUERIES, N_REFERENCES, N_CLASSES, BANDWIDTH = 1_000, 20_000, 28, 0.1

@@ -24,7 +24,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 import kdey
 from kdey import native
-from kdey.kernels.sums import PackedReferences
+from kdey.kernels import PackedReferences
 from printing import markdown, significant
 
 Answer = Callable[[np.ndarray], Any]

@@ -23,7 +23,7 @@ import kdey
 from cases import EXTRA, PAPER, Records, geometric_mean, quiet
 from kdey.bags import Bags
 from kdey.evaluation import APP
-from kdey.matching import MatchDivergence
+from kdey.matching.divergence import MatchDivergence
 from kdey.posteriors import FittedStage
 from kdey.rows.kernel import KernelSpec
 from kdey.rows.monte_carlo import MonteCarloMap, resolve_n_points

@@ -14,21 +14,16 @@ import numpy as np
 
 from kdey import native
 from kdey.bags import Bags
-from kdey.matching import (
+from kdey.matching import Solution
+from kdey.matching.divergence import Divergence, solve_divergence
+from kdey.matching.histograms import HistogramCauchySchwarz, MeanHellinger, solve_nonconvex
+from kdey.matching.likelihood import MixtureLikelihood, solve_mixture, solve_mixture_em
+from kdey.matching.squares import (
     CauchySchwarz,
-    Divergence,
-    HistogramCauchySchwarz,
     LeastSquares,
-    MeanHellinger,
-    MixtureLikelihood,
     QuadraticMatch,
-    Solution,
     solve_cauchy_schwarz,
-    solve_divergence,
     solve_least_squares,
-    solve_mixture,
-    solve_mixture_em,
-    solve_nonconvex,
     solve_quadratic,
 )
 from printing import markdown, significant

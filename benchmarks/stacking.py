@@ -33,7 +33,7 @@ from kdey.calibration import BCTS
 from kdey.classifiers import make_splits
 from kdey.datasets import names
 from kdey.evaluation import APP
-from kdey.matching import MixtureLikelihood, solve_mixture
+from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
 from kdey.metrics import get_metric
 from kdey.posteriors import FittedStage, TrainingPosteriors, cross_fit, predict_posteriors
 from kdey.rows.posterior import RatioMap

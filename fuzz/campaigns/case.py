@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from fuzz.campaigns.arrays import Array, prevalences
-from kdey.matching import MeanHellinger, Solution
+from kdey.matching import Solution
+from kdey.matching.histograms import MeanHellinger
 
 #: Bags of a case whose objective is compared with other points; all have their values checked.
 COMPARED = 8

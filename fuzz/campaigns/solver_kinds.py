@@ -14,29 +14,28 @@ from fuzz.campaigns.arrays import Array
 from fuzz.campaigns.case import Case
 from kdey import native
 from kdey.bags import Bags
-from kdey.matching import (
-    GENERATORS,
-    CauchySchwarz,
+from kdey.matching import Solution
+from kdey.matching.divergence import GENERATORS, Divergence, solve_divergence
+from kdey.matching.histograms import (
+    DISSIMILARITIES,
     CdfDistance,
-    Divergence,
+    Dissimilarity,
     HistogramCauchySchwarz,
-    LeastSquares,
     MeanHellinger,
-    MixtureLikelihood,
-    QuadraticMatch,
-    Solution,
-    solve_cauchy_schwarz,
     solve_cdf_distance,
-    solve_divergence,
-    solve_least_squares,
-    solve_mixture,
-    solve_mixture_em,
     solve_nonconvex,
-    solve_quadratic,
-    solve_sqp,
     ternary_search,
 )
-from kdey.matching.histograms import DISSIMILARITIES, Dissimilarity
+from kdey.matching.likelihood import MixtureLikelihood, solve_mixture, solve_mixture_em
+from kdey.matching.sqp import solve_sqp
+from kdey.matching.squares import (
+    CauchySchwarz,
+    LeastSquares,
+    QuadraticMatch,
+    solve_cauchy_schwarz,
+    solve_least_squares,
+    solve_quadratic,
+)
 
 Make = Callable[[np.random.Generator], Case]
 Solve = Callable[[], Solution]

@@ -7,13 +7,14 @@ must give values, or a ValueError that names the file.
 """
 
 from __future__ import annotations
+
+import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-import atheris
-import sys
-import tempfile
 
+import atheris
 
 with atheris.instrument_imports(include=["kdey.datasets", "kdey.tables"]):
     from kdey.datasets.data_files import read_numbers, read_prevalences, read_sparse, read_table

@@ -27,10 +27,11 @@ from kdey._caching import Derived
 from kdey._parallel import choose_device, posteriors_on, thread_count
 from kdey.arrays import in_class_order, on_gpu, on_host, take_rows
 from kdey.bags import Array, Bags
-from kdey.matching import AnyMatching, MaximiseLikelihood
-from kdey.matching.base import OneBag, Solution, exact_solution
+from kdey.gpu import n_pairs
+from kdey.matching import AnyMatching, Composite, OneBag, Solution, exact_solution
+from kdey.matching.likelihood import MaximiseLikelihood
 from kdey.posteriors import Posteriors, TrainingPosteriors, predict_posteriors
-from kdey.rows.base import RowMap, RowSpec, TuningRecord
+from kdey.rows import RowMap, RowSpec, TuningRecord
 from kdey.simplex import check_posteriors
 from kdey.tables.schema import TableSchema
 from kdey.validation import few_labels_note
@@ -249,10 +250,10 @@ class Model(_Fitted):
     @property
     def members(self) -> list[Model]:
         """The models whose estimates a composite combines, by falling weight; or only this one."""
-        if not self.row_map.is_composite:
+        if not (self.row_map.is_composite and isinstance(self.matching, Composite)):
             return [self]
         return [
-            replace(self, row_spec=spec, row_map=row_map, matching=self.matching.member)
+            replace(self, row_spec=spec, row_map=row_map, matching=self.matching.inner)
             for spec, row_map in zip(self.row_spec.members, self.row_map.members, strict=True)
         ]
 
@@ -347,9 +348,9 @@ class Model(_Fitted):
         """Return the torch device for ``points``; None for the native core."""
         if place.is_host and not on_gpu(points):
             return None
-        if self.matching.device_problem(self.row_map) is None:
+        if self.matching.device_form(self.row_map) is None:
             return None
-        return choose_device(place.device, self.row_map.n_pairs(len(points)), points)
+        return choose_device(place.device, n_pairs(self.row_map, len(points)), points)
 
     def solver(self, points: Any, place: Place = HOST) -> BagSolver:
         """Do the work per instance; return the map from bags over the points to solutions."""

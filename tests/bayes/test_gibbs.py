@@ -10,7 +10,7 @@ from kdey import native
 from kdey.bags import Bags
 from kdey.bayes import SamplingWarning
 from kdey.bayes.sampling import Chains, gibbs_sweeps, sample_rows
-from kdey.matching import MixtureLikelihood
+from kdey.matching.likelihood import MixtureLikelihood
 
 ROUTES = ("native", "numpy")
 

@@ -15,7 +15,7 @@ import pytest
 import kdey
 from kdey.bags import Bags
 from kdey.cli.output import reworded
-from kdey.matching import MixtureLikelihood, solve_mixture
+from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
 
 from .cases import rows, run, without, write
 

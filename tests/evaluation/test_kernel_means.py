@@ -7,9 +7,9 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import kdey
+from kdey import kernels as module
 from kdey.bags import Bags
-from kdey.kernels import sums as module
-from kdey.kernels.sums import kernel_means
+from kdey.kernels import kernel_means
 
 
 def oracle(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import kdey
-from kdey.matching import MatchMeans
+from kdey.matching.squares import MatchMeans
 from kdey.rows.posterior import PosteriorMap
 
 from . import strategies as some

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import kdey
-from kdey.kernels.sums import class_log_sums_numpy
+from kdey.kernels import class_log_sums_numpy
 
 
 @dataclass(frozen=True)

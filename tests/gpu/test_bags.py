@@ -8,9 +8,9 @@ import torch
 
 from kdey.bags import Bags
 from kdey.gpu import bags as device_bags, solve
-from kdey.gpu.bags import DeviceBags, LogRows
+from kdey.gpu.bags import DeviceBags, DeviceRows
 from kdey.gpu.sums import in_tiles
-from kdey.matching.base import DeviceProblem
+from kdey.matching.likelihood import MaximiseLikelihood
 
 
 def unequal(seed=0, pool=50, weighted=False):
@@ -60,7 +60,7 @@ def test_short_of_memory_while_solving(monkeypatch):
     rng = np.random.default_rng(1)
     logs = torch.from_numpy(np.log(rng.dirichlet(np.ones(4), 50)))
     bags = unequal()
-    wanted = solve.maximise_likelihood(LogRows(logs), bags, 1e-8, 100)
+    wanted = solve.maximise_likelihood(logs, DeviceBags.of(bags, logs.device), 1e-8, 100)
     inner, refused = solve.solve_interior, []
 
     def one_at_a_time(loss, *rest):
@@ -70,7 +70,7 @@ def test_short_of_memory_while_solving(monkeypatch):
         return inner(loss, *rest)
 
     monkeypatch.setattr(solve, "solve_interior", one_at_a_time)
-    found = solve.maximise_likelihood(LogRows(logs), bags, 1e-8, 100)
+    found = solve.maximise_likelihood(logs, DeviceBags.of(bags, logs.device), 1e-8, 100)
     assert refused
     np.testing.assert_allclose(found.prevalence, wanted.prevalence, atol=1e-9)
 
@@ -82,7 +82,7 @@ def test_several_rows_are_solved_as_one_after_the_other(monkeypatch, place, kind
     logs = [torch.from_numpy(np.log(rng.dirichlet(np.ones(k), 50))).to(place) for k in widths]
     logs[1] = logs[1].float()
     parts = [
-        (LogRows(part), bags)
+        (DeviceRows(part), bags)
         for part, bags in zip(logs, (unequal(), unequal(3, weighted=True), unequal(4)), strict=True)
     ]
     if kinds == "memory":
@@ -94,10 +94,12 @@ def test_several_rows_are_solved_as_one_after_the_other(monkeypatch, place, kind
             return join(tensors)
 
         monkeypatch.setattr(torch, "cat", short)
-    found = solve.solve_mixtures(DeviceProblem("mixture"), parts)
+    found = solve.solve_mixtures(MaximiseLikelihood(), parts)
     monkeypatch.undo()
     for (rows, bags), solution in zip(parts, found, strict=True):
-        wanted = solve.maximise_likelihood(rows, bags, 1e-8, 100)
+        wanted = solve.maximise_likelihood(
+            rows.values, DeviceBags.of(bags, rows.values.device), 1e-8, 100
+        )
         np.testing.assert_allclose(solution.prevalence, wanted.prevalence, atol=1e-6)
         np.testing.assert_allclose(solution.objective, wanted.objective, atol=1e-6)
         assert solution.converged.all()

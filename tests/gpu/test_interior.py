@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 
 from kdey.bags import Bags
-from kdey.gpu.bags import LogRows
-from kdey.gpu.interior import TENSOR_GENERATORS, DivergenceLoss, MixtureLoss, solve_interior
-from kdey.gpu.solve import maximise_likelihood, solve_cauchy_schwarz, solve_quadratic
-from kdey.matching import (
+from kdey.gpu.bags import DeviceBags
+from kdey.gpu.solve import (
+    TENSOR_GENERATORS,
+    DivergenceLoss,
+    MixtureLoss,
+    maximise_likelihood,
+    solve_cauchy_schwarz,
+    solve_interior,
+    solve_quadratic,
+)
+from kdey.matching.divergence import GENERATORS, Divergence, solve_divergence
+from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
+from kdey.matching.squares import (
     CauchySchwarz,
-    Divergence,
-    MixtureLikelihood,
     QuadraticMatch,
     solve_cauchy_schwarz as host_cauchy_schwarz,
-    solve_divergence,
-    solve_mixture,
     solve_quadratic as host_quadratic,
 )
-from kdey.matching.divergence import GENERATORS
 
 
 def mixture(seed, n_bags=12, n=80, k=6, concentration=0.5, lean=2.0):
@@ -42,7 +48,12 @@ def host_mixture(rows):
 def solved(rows, place, tol=1e-8, max_iter=100):
     weights = np.full(rows.shape[:2], 1.0 / rows.shape[1])
     loss = MixtureLoss(torch.from_numpy(rows).to(place), torch.from_numpy(weights).to(place))
-    return solve_interior(loss, tol, max_iter)
+    return answer(loss, tol, max_iter)
+
+
+def answer(loss, tol, max_iter):
+    x, gap, n_iter = solve_interior(loss, tol, max_iter)
+    return SimpleNamespace(x=x, gap=gap, n_iter=n_iter)
 
 
 @pytest.mark.parametrize(("k", "n"), [(2, 20), (6, 80), (28, 60), (28, 300), (3, 1)])
@@ -108,8 +119,8 @@ def test_divergences(place, name, k):
     problem = Divergence(templates, targets, GENERATORS[name], np.full(t, float(t)))
     exact = solve_divergence(problem, tol=1e-11)
     tensors = [torch.from_numpy(v).to(place) for v in (templates, targets, np.full(t, 1 / t))]
-    loss = DivergenceLoss(*tensors, TENSOR_GENERATORS[name])
-    found = solve_interior(loss, 1e-8, 100)
+    loss = DivergenceLoss(*tensors, name)
+    found = answer(loss, 1e-8, 100)
     x = found.x.cpu().numpy()
     np.testing.assert_allclose(x, exact.prevalence, atol=1e-4)
     np.testing.assert_allclose(loss.value(found.x).cpu(), problem.objective(x), atol=1e-12)
@@ -118,15 +129,15 @@ def test_divergences(place, name, k):
 
 
 def test_divergence_hessian_in_steps(place, monkeypatch):
-    from kdey.gpu import interior
+    from kdey.gpu import solve
 
     rng = np.random.default_rng(0)
     templates, targets = rng.random((50, 4)), rng.random((3, 50))
     tensors = [torch.from_numpy(v).to(place) for v in (templates, targets, np.full(50, 0.02))]
-    loss = DivergenceLoss(*tensors, TENSOR_GENERATORS["hellinger"])
+    loss = DivergenceLoss(*tensors, "hellinger")
     problem = Divergence(templates, targets, GENERATORS["hellinger"], np.full(50, 50.0))
     x = rng.dirichlet(np.ones(4), 3)
-    monkeypatch.setattr(interior, "_OUTER", 7 * 16)
+    monkeypatch.setattr(solve, "_OUTER", 7 * 16)
     gradient, hessian = loss.derivatives(torch.from_numpy(x).to(place))
     np.testing.assert_allclose(gradient.cpu(), problem.gradient(x), atol=1e-12)
     np.testing.assert_allclose(hessian.cpu(), problem.hessian(x), atol=1e-12)
@@ -165,7 +176,7 @@ def test_uninformative_rows_and_bags(place):
     logs = torch.log(torch.tensor([[0.5, 0.5], [0.0, 0.0], [0.9, 0.1]], dtype=torch.float64))
     bags = Bags.from_indices([[0, 2, 1], [1, 1], [2]], 3)
     with pytest.warns(UserWarning, match="1 bag"):
-        found = maximise_likelihood(LogRows(logs.to(place)), bags, 1e-8, 100)
+        found = maximise_likelihood(logs.to(place), DeviceBags.of(bags, place), 1e-8, 100)
     with pytest.warns(UserWarning, match="1 bag"):
         exact = solve_mixture(MixtureLikelihood.from_log_rows(logs.numpy(), bags))
     np.testing.assert_allclose(found.prevalence, exact.prevalence, atol=1e-6)

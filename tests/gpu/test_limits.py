@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import kdey
-from kdey.gpu.bags import SortedRows, adapted_bag_means, batch_moments
+from kdey.gpu.bags import ClassTensors, adapted_bag_means, batch_moments
 from kdey.intervals import compute
 from kdey.intervals.moments import adapted
 from tests.gpu.cases import problem
@@ -78,15 +78,15 @@ def test_moments_against_a_plain_loop(place):
     for a, b in pairwise(offsets):
         weights[a:b] /= weights[a:b].sum()
     alphas = rng.dirichlet(np.ones(3), 4)
-    training = SortedRows(rows, weights, offsets)
-    found = batch_moments(training, training, alphas, place)
+    training = ClassTensors.of(rows, weights, offsets, place)
+    matrices, covariances = batch_moments(training, training, alphas)
     for b, alpha in enumerate(alphas):
         phi = adapted(rows, alpha)
         for label, (low, high) in enumerate(pairwise(offsets)):
             w, part = weights[low:high], phi[low:high]
-            np.testing.assert_allclose(found.matrices[b, :, label], w @ part, atol=1e-12)
+            np.testing.assert_allclose(matrices[b, :, label], w @ part, atol=1e-12)
             wanted = np.cov(part.T, aweights=w, ddof=0)
-            np.testing.assert_allclose(found.covariances[b, label], wanted, atol=1e-12)
+            np.testing.assert_allclose(covariances[b, label], wanted, atol=1e-12)
 
 
 def test_bag_means_against_a_plain_loop(place):
@@ -102,11 +102,11 @@ def test_bag_means_against_a_plain_loop(place):
 def test_calibrators_on_tensors(place, calibration):
     P, y, Q, _ = problem(seed=12)
     row_map = kdey.EMQ(calibration=calibration).fit_posteriors(P, y).row_map_
-    assert row_map.has_tensor_rows
+    assert row_map.tensor_rows is not None
     found = row_map.tensor_rows(torch.from_numpy(Q).to(place)).cpu().numpy()
     np.testing.assert_allclose(found, row_map(Q).array, rtol=1e-9)
 
 
 def test_platt_scaling_stays_on_the_host():
     P, y, _, _ = problem(seed=12)
-    assert not kdey.EMQ(calibration="platt").fit_posteriors(P, y).row_map_.has_tensor_rows
+    assert kdey.EMQ(calibration="platt").fit_posteriors(P, y).row_map_.tensor_rows is None

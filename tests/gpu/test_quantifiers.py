@@ -12,8 +12,9 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import kdey
-from kdey.gpu import route, solve
+from kdey.gpu import solve
 from kdey.gpu.sums import DeviceReferences
+from kdey.tuning import trials
 from tests.gpu.cases import mean_methods, methods, problem
 from tests.with_torch import needs_cuda
 
@@ -61,7 +62,7 @@ def test_which_methods_have_a_route():
     others["HD-reverse-kl"] = kdey.KDEyHD(divergence="reverse-kl", bandwidth=0.1, n_points=100)
     for name, quantifier in {**methods(), **others}.items():
         fitted = quantifier.fit_posteriors(P, y)
-        found[name] = fitted.model_.matching.device_problem(fitted.row_map_) is not None
+        found[name] = fitted.model_.matching.device_form(fitted.row_map_) is not None
     without = {name for name, route in found.items() if not route}
     assert without == {"EMQ-em", "HD-reverse-kl", "DM"}
 
@@ -113,7 +114,7 @@ def test_choices_are_those_of_the_host(device, monkeypatch, quantifier):
     there = clone(quantifier)
     there.device = device
     calls = []
-    monkeypatch.setattr(route, "match_family_on", record_calls(route.match_family_on, calls))
+    monkeypatch.setattr(trials, "match_family_on", record_calls(trials.match_family_on, calls))
     there.fit_posteriors(P, y)
     assert calls
     found, wanted = there.tuning_, host.tuning_
@@ -128,7 +129,7 @@ def test_tensors_are_tuned_where_they_are(monkeypatch):
     P, y, _, _ = problem(seed=8, k=3, n=150)
     wanted = kdey.KDEyML(random_state=0).fit_posteriors(P, y).bandwidth_
     calls = []
-    monkeypatch.setattr(route, "match_family_on", record_calls(route.match_family_on, calls))
+    monkeypatch.setattr(trials, "match_family_on", record_calls(trials.match_family_on, calls))
     found = kdey.KDEyML(random_state=0).fit_posteriors(torch.from_numpy(P).cuda(), y)
     assert calls
     assert found.bandwidth_ == wanted

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from numpy.typing import NDArray
 
 import kdey
-from kdey.matching import MatchMeans
+from kdey.matching.squares import MatchMeans
 from kdey.rows.posterior import PosteriorMap
 
 CLASSES = np.array(["complaint", "praise", "question"])

@@ -134,7 +134,7 @@ def test_soft_moments_of_an_exact_likelihood_keep_its_estimate() -> None:
     rng = np.random.default_rng(4)
     rows = rng.random((500, 3)) ** 3
     w = np.full(500, 1 / 500)
-    from kdey.matching import MixtureLikelihood, solve_mixture
+    from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
 
     found = solve_mixture(MixtureLikelihood(rows, Bags.whole(500)), tol=1e-12).prevalence[0]
     made = bag_moments(rows, w, found)

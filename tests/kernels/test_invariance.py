@@ -7,8 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from kdey.kernels import class_log_sums
-from kdey.kernels.sums import class_log_sums_native, class_log_sums_numpy
+from kdey.kernels import class_log_sums, class_log_sums_native, class_log_sums_numpy
 
 from .cases import needs_native, pool, worst_error
 

@@ -13,8 +13,7 @@ import pytest
 
 import kdey
 from kdey import KDEyML, native
-from kdey.kernels import class_log_sums
-from kdey.kernels.sums import PackedReferences
+from kdey.kernels import PackedReferences, class_log_sums
 from kdey.rows.kernel import KernelSpec
 
 from .cases import needs_native, pool

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from kdey.kernels.sums import QUERY_BLOCK, REFERENCE_BLOCK, class_log_sums_numpy
+from kdey.kernels import QUERY_BLOCK, REFERENCE_BLOCK, class_log_sums_numpy
 
 from .cases import pool
 

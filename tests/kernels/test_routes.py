@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kdey.kernels.sums import class_log_sums_numpy
+from kdey.kernels import class_log_sums_numpy
 
 from .cases import needs_native, pool, worst_error
 

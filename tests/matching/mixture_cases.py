@@ -3,7 +3,7 @@
 import numpy as np
 
 from kdey.bags import Bags
-from kdey.matching import MixtureLikelihood
+from kdey.matching.likelihood import MixtureLikelihood
 
 
 def _duplicates(rng, rows):

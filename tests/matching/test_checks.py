@@ -3,15 +3,9 @@
 import numpy as np
 import pytest
 
-from kdey.matching import (
-    CauchySchwarz,
-    CdfDistance,
-    Divergence,
-    HistogramCauchySchwarz,
-    LeastSquares,
-    MeanHellinger,
-    QuadraticMatch,
-)
+from kdey.matching.divergence import Divergence
+from kdey.matching.histograms import CdfDistance, HistogramCauchySchwarz, MeanHellinger
+from kdey.matching.squares import CauchySchwarz, LeastSquares, QuadraticMatch
 
 ONES = np.ones((4, 2))
 HIST = np.full((2, 3, 2), 1 / 3)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from kdey.bags import Bags
-from kdey.matching import MixtureLikelihood, solve_mixture, solve_mixture_em
+from kdey.matching.likelihood import MixtureLikelihood, solve_mixture, solve_mixture_em
 
 
 def _problem(seed=0):

@@ -7,21 +7,17 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from kdey.bags import Bags
-from kdey.matching import (
+from kdey.matching.divergence import Divergence, solve_divergence
+from kdey.matching.histograms import MeanHellinger
+from kdey.matching.likelihood import MixtureLikelihood, solve_mixture, solve_mixture_em
+from kdey.matching.sqp import solve_programs, solve_sqp
+from kdey.matching.squares import (
     CauchySchwarz,
-    Divergence,
     LeastSquares,
-    MeanHellinger,
-    MixtureLikelihood,
     QuadraticMatch,
     solve_cauchy_schwarz,
-    solve_divergence,
-    solve_mixture,
-    solve_mixture_em,
     solve_quadratic,
-    solve_sqp,
 )
-from kdey.matching.sqp import solve_programs
 
 
 def _valid(solution):

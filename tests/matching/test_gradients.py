@@ -4,16 +4,10 @@ import numpy as np
 import pytest
 
 from kdey.bags import Bags
-from kdey.matching import (
-    GENERATORS,
-    CauchySchwarz,
-    Divergence,
-    HistogramCauchySchwarz,
-    LeastSquares,
-    MeanHellinger,
-    MixtureLikelihood,
-    QuadraticMatch,
-)
+from kdey.matching.divergence import GENERATORS, Divergence
+from kdey.matching.histograms import HistogramCauchySchwarz, MeanHellinger
+from kdey.matching.likelihood import MixtureLikelihood
+from kdey.matching.squares import CauchySchwarz, LeastSquares, QuadraticMatch
 
 K, B = 5, 4
 

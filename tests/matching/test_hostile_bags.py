@@ -5,8 +5,8 @@ import pytest
 
 from kdey import native
 from kdey.bags import Bags
-from kdey.matching import MixtureLikelihood, solve_mixture
-from kdey.matching.base import blank_solution
+from kdey.matching import blank_solution
+from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
 
 
 def call(indices, offsets):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from kdey.bags import Bags
-from kdey.matching import MixtureLikelihood
 from kdey.matching.divergence import NEGATIVE_LOG, SeparableLoss
+from kdey.matching.likelihood import MixtureLikelihood
 
 
 def test_objective_is_the_mean_negative_log_likelihood_of_the_rows_as_given():

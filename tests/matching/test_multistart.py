@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from kdey.matching import HistogramCauchySchwarz, MeanHellinger, solve_nonconvex
+from kdey.matching.histograms import HistogramCauchySchwarz, MeanHellinger, solve_nonconvex
 
 KINDS = [HistogramCauchySchwarz, MeanHellinger]
 

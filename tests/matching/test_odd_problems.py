@@ -7,28 +7,25 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from kdey.bags import Bags
-from kdey.matching import (
-    CauchySchwarz,
+from kdey.matching import Solution, histograms as multistart, sqp as active_set, squares
+from kdey.matching.divergence import Divergence, solve_divergence
+from kdey.matching.histograms import (
     CdfDistance,
-    Divergence,
     HistogramCauchySchwarz,
-    LeastSquares,
-    MixtureLikelihood,
-    QuadraticMatch,
-    Solution,
-    histograms as multistart,
-    solve_cauchy_schwarz,
     solve_cdf_distance,
-    solve_divergence,
-    solve_least_squares,
-    solve_mixture_em,
     solve_nonconvex,
-    solve_quadratic,
-    sqp as active_set,
-    squares,
+    ternary_search,
 )
-from kdey.matching.histograms import ternary_search
+from kdey.matching.likelihood import MixtureLikelihood, solve_mixture_em
 from kdey.matching.sqp import TOLERANCE, _factor, _most_negative, _on_simplex, _Program
+from kdey.matching.squares import (
+    CauchySchwarz,
+    LeastSquares,
+    QuadraticMatch,
+    solve_cauchy_schwarz,
+    solve_least_squares,
+    solve_quadratic,
+)
 
 
 @pytest.mark.parametrize(("short", "raised"), [(1e-13, 1e-12), (1e-10, 1e-9), (1e-7, 1e-6)])

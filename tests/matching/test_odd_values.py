@@ -4,19 +4,16 @@ import numpy as np
 import pytest
 
 from kdey.bags import Bags
-from kdey.matching import (
-    CauchySchwarz,
+from kdey.matching import check_gram, frank_wolfe_gap
+from kdey.matching.divergence import GENERATORS, NEGATIVE_LOG, Divergence, _ratio
+from kdey.matching.histograms import (
     CdfDistance,
-    Divergence,
+    Dissimilarity,
     HistogramCauchySchwarz,
-    LeastSquares,
     MeanHellinger,
-    MixtureLikelihood,
-    QuadraticMatch,
 )
-from kdey.matching.base import check_gram, frank_wolfe_gap
-from kdey.matching.divergence import GENERATORS, NEGATIVE_LOG, _ratio
-from kdey.matching.histograms import Dissimilarity
+from kdey.matching.likelihood import MixtureLikelihood
+from kdey.matching.squares import CauchySchwarz, LeastSquares, QuadraticMatch
 from kdey.metrics import normalised_absolute_error
 
 

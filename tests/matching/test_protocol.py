@@ -4,17 +4,11 @@ import numpy as np
 import pytest
 
 from kdey.bags import Bags
-from kdey.matching import (
-    CauchySchwarz,
-    CdfDistance,
-    Divergence,
-    HistogramCauchySchwarz,
-    LeastSquares,
-    MeanHellinger,
-    MixtureLikelihood,
-    QuadraticMatch,
-)
-from kdey.matching.base import check_array, check_gram, check_non_negative, with_fields
+from kdey.matching import check_array, check_gram, check_non_negative
+from kdey.matching.divergence import Divergence
+from kdey.matching.histograms import CdfDistance, HistogramCauchySchwarz, MeanHellinger
+from kdey.matching.likelihood import MixtureLikelihood
+from kdey.matching.squares import CauchySchwarz, LeastSquares, QuadraticMatch
 
 
 def test_arrays_become_contiguous_float64():
@@ -58,9 +52,9 @@ def test_rounding_off_symmetry_is_evened_out_and_more_is_refused():
         check_gram([[0.0, 1.0], [-1.0, 0.0]], "it")
 
 
-def test_with_fields_leaves_the_problem_as_it_was():
+def test_replaced_fields_leave_the_problem_as_it_was():
     problem = LeastSquares(np.eye(2), np.ones((3, 2)))
-    other = with_fields(problem, targets=np.zeros((1, 2)))
+    other = problem._with(targets=np.zeros((1, 2)))
     assert (other.n_bags, problem.n_bags) == (1, 3)
     assert other.templates is problem.templates
 

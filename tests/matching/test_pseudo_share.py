@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kdey.bags import Bags
-from kdey.matching import MixtureLikelihood, solve_mixture, solve_mixture_em
+from kdey.matching.likelihood import MixtureLikelihood, solve_mixture, solve_mixture_em
 
 
 def problem(share: float, weights: bool = False, k: int = 4) -> MixtureLikelihood:

@@ -5,14 +5,14 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from kdey.matching import (
+from kdey.matching import squares
+from kdey.matching.squares import (
     CauchySchwarz,
     LeastSquares,
     QuadraticMatch,
     solve_cauchy_schwarz,
     solve_least_squares,
     solve_quadratic,
-    squares,
 )
 
 SOLVERS = {

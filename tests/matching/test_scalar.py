@@ -3,13 +3,8 @@
 import numpy as np
 import pytest
 
-from kdey.matching import (
-    CdfDistance,
-    Divergence,
-    solve_cdf_distance,
-    solve_divergence,
-    ternary_search,
-)
+from kdey.matching.divergence import Divergence, solve_divergence
+from kdey.matching.histograms import CdfDistance, solve_cdf_distance, ternary_search
 
 GRID = np.linspace(0, 1, 2001)
 

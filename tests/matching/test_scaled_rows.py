@@ -5,7 +5,7 @@ import pytest
 
 from kdey import native
 from kdey.bags import Bags
-from kdey.matching import MixtureLikelihood
+from kdey.matching.likelihood import MixtureLikelihood
 
 ROWS = np.array([[0.2, 0.8, 0.0], [0.0, 0.0, 0.0], [3e200, 1e-200, 1.0], [5e-324, 0.0, 0.0]])
 LOGS = np.array([[-1.0, 2.0, -np.inf], [-np.inf] * 3, [700.0, -700.0, 0.0], [-1e300, -1e300, 0.0]])

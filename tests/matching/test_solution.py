@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from kdey.matching.base import Solution, blank_solution, join, warn_stalled
+from kdey.matching import Solution, blank_solution, join, warn_stalled
 
 
 def _solution(n, first=0):

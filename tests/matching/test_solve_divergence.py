@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from kdey import APP, KDEyHD, native
-from kdey.matching import GENERATORS, Divergence, solve_divergence
+from kdey.matching.divergence import GENERATORS, Divergence, solve_divergence
 
 TOL = 1e-8
 

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kdey import native
 from kdey.bags import Bags
-from kdey.matching import MixtureLikelihood, solve_mixture, solve_mixture_em
+from kdey.matching.likelihood import MixtureLikelihood, solve_mixture, solve_mixture_em
 
 TOL = 1e-8
 

@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
-from kdey.matching import Divergence, MeanHellinger, QuadraticMatch, solve_sqp, sqp
+from kdey.matching import sqp
+from kdey.matching.divergence import Divergence
+from kdey.matching.histograms import MeanHellinger
+from kdey.matching.sqp import solve_sqp
+from kdey.matching.squares import QuadraticMatch
 
 
 class Along:

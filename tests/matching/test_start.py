@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from kdey.matching import Divergence
-from kdey.matching.base import check_start, interior_start
+from kdey.matching import check_start, interior_start
+from kdey.matching.divergence import Divergence
 
 
 def test_uniform_without_a_start():

@@ -6,25 +6,26 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kdey import native
 from kdey.bags import Bags
-from kdey.matching import (
-    CauchySchwarz,
+from kdey.matching import squares
+from kdey.matching.histograms import (
     CdfDistance,
     HistogramCauchySchwarz,
-    LeastSquares,
     MeanHellinger,
-    MixtureLikelihood,
-    QuadraticMatch,
-    solve_cauchy_schwarz,
+    _starts,
     solve_cdf_distance,
-    solve_least_squares,
-    solve_mixture_em,
     solve_nonconvex,
-    solve_quadratic,
-    solve_sqp,
-    squares,
     ternary_search,
 )
-from kdey.matching.histograms import _starts
+from kdey.matching.likelihood import MixtureLikelihood, solve_mixture_em
+from kdey.matching.sqp import solve_sqp
+from kdey.matching.squares import (
+    CauchySchwarz,
+    LeastSquares,
+    QuadraticMatch,
+    solve_cauchy_schwarz,
+    solve_least_squares,
+    solve_quadratic,
+)
 
 
 @pytest.mark.parametrize(("tol", "steps"), [(1e-8, 46), (0.5, 2), (0.1, 6)])

@@ -5,22 +5,18 @@ import pytest
 
 from kdey import native
 from kdey.bags import Bags
-from kdey.matching import (
+from kdey.matching.divergence import Divergence, solve_divergence
+from kdey.matching.histograms import HistogramCauchySchwarz, solve_nonconvex
+from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
+from kdey.matching.sqp import solve_programs, solve_sqp
+from kdey.matching.squares import (
     CauchySchwarz,
-    Divergence,
-    HistogramCauchySchwarz,
     LeastSquares,
-    MixtureLikelihood,
     QuadraticMatch,
     solve_cauchy_schwarz,
-    solve_divergence,
     solve_least_squares,
-    solve_mixture,
-    solve_nonconvex,
     solve_quadratic,
-    solve_sqp,
 )
-from kdey.matching.sqp import solve_programs
 
 M, Q = np.random.default_rng(0).random((6, 3)), np.random.default_rng(1).random((2, 6))
 HIST = np.random.default_rng(2).random((2, 4, 3)), np.random.default_rng(3).random((2, 2, 4))

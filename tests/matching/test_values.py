@@ -6,17 +6,10 @@ import numpy as np
 import pytest
 
 from kdey.bags import Bags
-from kdey.matching import (
-    CauchySchwarz,
-    CdfDistance,
-    Divergence,
-    HistogramCauchySchwarz,
-    LeastSquares,
-    MeanHellinger,
-    MixtureLikelihood,
-    QuadraticMatch,
-)
-from kdey.matching.divergence import GENERATORS, NEGATIVE_LOG, SeparableLoss
+from kdey.matching.divergence import GENERATORS, NEGATIVE_LOG, Divergence, SeparableLoss
+from kdey.matching.histograms import CdfDistance, HistogramCauchySchwarz, MeanHellinger
+from kdey.matching.likelihood import MixtureLikelihood
+from kdey.matching.squares import CauchySchwarz, LeastSquares, QuadraticMatch
 
 RNG = np.random.default_rng(11)
 M, Q = RNG.random((6, 3)), RNG.random((2, 6))

@@ -3,7 +3,8 @@
 import numpy as np
 
 from kdey.bags import Bags
-from kdey.matching import Divergence, MixtureLikelihood, solve_divergence, solve_mixture
+from kdey.matching.divergence import Divergence, solve_divergence
+from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
 
 
 def test_a_whole_number_as_tolerance_is_a_number(path):

@@ -9,7 +9,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import kdey
 from kdey import native
-from kdey.matching import MatchMeans
+from kdey.matching.squares import MatchMeans
 from kdey.rows.histogram import HistogramMap
 
 

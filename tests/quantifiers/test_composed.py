@@ -11,7 +11,9 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import kdey
-from kdey.matching import MatchDivergence, MatchEmbeddings, MatchMeans, MaximiseLikelihood
+from kdey.matching.divergence import MatchDivergence
+from kdey.matching.likelihood import MaximiseLikelihood
+from kdey.matching.squares import MatchEmbeddings, MatchMeans
 from kdey.rows.embedding import EmbeddingMap
 from kdey.rows.histogram import HistogramMap
 from kdey.rows.posterior import PosteriorMap, RatioMap

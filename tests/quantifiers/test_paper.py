@@ -10,7 +10,7 @@ from scipy.stats import wasserstein_distance
 
 import kdey
 from kdey.bags import Bags
-from kdey.matching import MixtureLikelihood, solve_mixture
+from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
 
 # Section "Pitfalls of Histograms on Multiclass Data".
 THREE_A = np.array([[0.1, 0.2, 0.7], [0.1, 0.1, 0.8], [0.2, 0.3, 0.5]])

@@ -14,15 +14,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import kdey
-from kdey.matching import (
-    CauchySchwarz,
-    LeastSquares,
-    MatchMeans,
-    MixtureLikelihood,
-    Penalised,
-    PenalisedProblem,
-    solve_sqp,
-)
+from kdey.matching.likelihood import MixtureLikelihood
+from kdey.matching.penalty import Penalised, PenalisedProblem, RatioShrinkage
+from kdey.matching.sqp import solve_sqp
+from kdey.matching.squares import CauchySchwarz, LeastSquares, MatchMeans
 from kdey.simplex import sample_smooth, sample_uniform
 from kdey.tables.features import TableFeatures
 
@@ -114,7 +109,7 @@ def test_the_strength_is_chosen_on_smooth_bags_and_helps_there() -> None:
     assert q.tuning_.parameter == "strength"
     assert q.tuning_.metric == "nmd"
     assert q.tuning_.best_value > 0
-    assert q.model_.row_spec.added.strength == q.tuning_.best_value
+    assert q.model_.matching.penalty.strength == q.tuning_.best_value
     plain = kdey.PACC().fit_posteriors(p, y)
     truths = sample_smooth(6, 40, np.random.default_rng(9), 0.2)
     bags = [draw(56, 100 + b, truth)[0][6:] for b, truth in enumerate(truths)]
@@ -165,7 +160,7 @@ def test_rlls_from_no_shrinkage_to_the_training_prevalence() -> None:
     bound = kdey.RLLS(strength=1e6).fit_posteriors(p, y).aggregate(bag)
     np.testing.assert_allclose(bound, np.bincount(y) / len(y), atol=1e-5)
     tuned = kdey.RLLS(strength="auto", tune_bag_size=60).fit_posteriors(p, y)
-    assert tuned.model_.row_spec.added.strength == tuned.tuning_.best_value
+    assert tuned.model_.matching.penalty.strength == tuned.tuning_.best_value
 
 
 @pytest.mark.parametrize("strength", [-1.0, "strong", float("nan"), None])
@@ -185,9 +180,9 @@ def test_what_cannot_be_penalised_is_refused() -> None:
     q = kdey.Ordered(kdey.KDEyCS(bandwidth=0.1), strength=0.1).fit_posteriors(p, y)
     with pytest.raises(ValueError, match="is not convex and cannot be penalised"):
         q.aggregate(p)
-    rows = kdey.PACC().fit_posteriors(p, y).row_map_
-    with pytest.raises(ValueError, match="has no penalty"):
-        Penalised(MatchMeans()).problem(rows, rows(p), kdey.Bags.whole(60))
+    rows = kdey.Friedman().fit_posteriors(p, y).row_map_
+    with pytest.raises(ValueError, match="does not know the training prevalence"):
+        Penalised(MatchMeans(), RatioShrinkage()).problem(rows, rows(p), kdey.Bags.whole(60))
 
 
 def test_derivatives_of_the_problem() -> None:

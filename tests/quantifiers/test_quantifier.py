@@ -58,7 +58,7 @@ def test_the_answer_is_near_the_truth(fitted: Quantifier, bag: Any) -> None:
 def test_it_is_maximum_likelihood_on_the_recalibrated_pool(fitted: Quantifier, bag: Any) -> None:
     """Compare with the plain formulas: pool, BCTS, power, density ratios, mixture."""
     from kdey.bags import Bags
-    from kdey.matching import MixtureLikelihood, solve_mixture
+    from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
 
     X, _ = bag
     training = fitted.training_

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kdey.bags import Bags
-from kdey.rows.base import StackedMap
+from kdey.rows import CompositeMap
 from kdey.rows.histogram import HistogramMap
 from kdey.rows.kernel import KernelDensityMap, KernelSpec, OverlapMap
 from kdey.rows.monte_carlo import MonteCarloMap
@@ -85,7 +85,7 @@ def test_likelihood_rows_do_not_depend_on_the_pool(spec):
 
 def test_stacked_rows_are_their_parts():
     parts = (HistogramMap(4), HistogramMap(9, channels="positive"))
-    stacked = StackedMap(parts).fit(training(3), 3)
+    stacked = CompositeMap(parts).fit(training(3), 3)
     whole = Bags.whole(24)
     for spec, made, rows in zip(parts, stacked.parts, stacked(POOL).parts, strict=True):
         alone = spec.fit(training(3), 3)

@@ -13,8 +13,7 @@ from scipy.special import rel_entr
 from sklearn.neighbors import KernelDensity
 
 from kdey.bags import Bags
-from kdey.matching import Divergence
-from kdey.matching.divergence import resolve_generator
+from kdey.matching.divergence import Divergence, resolve_generator
 from kdey.rows.kernel import KernelSpec
 from kdey.rows.monte_carlo import MonteCarloMap
 

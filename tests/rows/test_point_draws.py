@@ -10,6 +10,7 @@ from kdey.rows.monte_carlo import (
     SAMPLINGS,
     MonteCarloMap,
     draw_points,
+    for_tuning,
     resolve_n_points,
     spatial_order,
 )
@@ -124,10 +125,10 @@ def test_a_given_number_of_points_is_drawn_plainly_and_an_automatic_one_spread()
 
 def test_the_points_of_a_tuning_are_few_and_drawn_alike():
     kernel = KernelSpec(0.1, "gaussian", 1e-3)
-    few = MonteCarloMap(kernel, "auto").for_tuning(3)
+    few = for_tuning(MonteCarloMap(kernel, "auto"), 3)
     assert (few.n_points, few.sampling, few.random_state) == (500, "quasi-random", 3)
-    assert MonteCarloMap(kernel, 100).for_tuning(3).n_points == 100
-    assert MonteCarloMap(kernel, 10_000).for_tuning(3).sampling == "plain"
+    assert for_tuning(MonteCarloMap(kernel, 100), 3).n_points == 100
+    assert for_tuning(MonteCarloMap(kernel, 10_000), 3).sampling == "plain"
 
 
 def test_parameters_are_checked():

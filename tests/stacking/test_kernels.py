@@ -9,8 +9,7 @@ import pytest
 
 import kdey
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows import RowMap
-from kdey.rows.base import CommitteeMap, StackedMap
+from kdey.rows import CompositeMap, RowMap
 from kdey.rows.kernel import KernelDensityMap, KernelSpec
 from kdey.rows.posterior import RatioMap
 from kdey.stacking.pooled_classifier import (
@@ -28,7 +27,7 @@ def rows(h: float, kernel: str = "gaussian") -> KernelDensityMap:
     return KernelDensityMap(KernelSpec(h, kernel, 0.01))
 
 
-COMMITTEE = CommitteeMap((rows(0.1), rows(0.3), rows(0.5, "aitchison")), (0.5, 0.3, 0.2))
+COMMITTEE = CompositeMap((rows(0.1), rows(0.3), rows(0.5, "aitchison")), (0.5, 0.3, 0.2))
 METHODS = (
     MemberMethod("kernels", COMMITTEE, True),
     MemberMethod("kernel", rows(0.2), True),
@@ -91,8 +90,8 @@ def test_a_pool_of_kernels_alone_keeps_some(pool: HeldOut, trainings) -> None:
 
 def test_parts_of_a_composite_can_be_kept(trainings) -> None:
     fitted: RowMap = COMMITTEE.fit(trainings["a"], 3)
-    kept, spec = fitted.keep_members([0, 2]), COMMITTEE.keep_members([0, 2])
-    assert isinstance(kept, CommitteeMap)
+    kept, spec = fitted.keep([0, 2]), COMMITTEE.keep([0, 2])
+    assert isinstance(kept, CompositeMap)
     assert kept.shares == pytest.approx([5 / 7, 2 / 7])
     points = trainings["b"].required()
     others = spec.fit(trainings["a"], 3)(points).members
@@ -100,15 +99,11 @@ def test_parts_of_a_composite_can_be_kept(trainings) -> None:
         np.testing.assert_array_equal(part.each(), same.each())
 
 
-def test_what_is_no_committee_keeps_everything_or_refuses(trainings) -> None:
-    single = rows(0.1)
-    assert single.keep_members([0]) is single
-    fitted = single.fit(trainings["a"], 3)
-    assert fitted.keep_members([0]) is fitted
-    stack = StackedMap((rows(0.1), rows(0.2)))
-    for composite in (stack, stack.fit(trainings["a"], 3)):
-        with pytest.raises(NotImplementedError, match="keeps all of its members"):
-            composite.keep_members([0])
+def test_members_without_weights_can_be_kept_too(trainings) -> None:
+    stack = CompositeMap((rows(0.1), rows(0.2), rows(0.3)))
+    kept = stack.fit(trainings["a"], 3).keep([0, 2])
+    assert len(kept.members) == 2
+    assert kept.shares == pytest.approx([0.5, 0.5])
 
 
 def test_quantifier_has_few_kernels_by_fit_posteriors() -> None:

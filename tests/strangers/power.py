@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kdey.matching import MatchMeans
+from kdey.matching.squares import MatchMeans
 from kdey.quantifiers import AggregativeQuantifier
 from kdey.rows import ArrayRows, RowMap, class_means, fitted
 from kdey.tuning import AutomaticChoice

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from kdey.matching import LeastSquares, Matching, solve_least_squares
+from kdey.matching import Matching
+from kdey.matching.squares import LeastSquares, solve_least_squares
 from tests.strangers.power import PowerPACC
 
 

@@ -15,8 +15,8 @@ import kdey
 from kdey.evaluation import check_quantifier
 from kdey.evaluation.checks import quantifier_checks
 from kdey.groups import predict_groups
-from kdey.matching import MatchMeans
-from kdey.matching.base import IntervalSource
+from kdey.matching import IntervalSource
+from kdey.matching.squares import MatchMeans
 from kdey.persistence.archive import ModelFileError
 from kdey.rows import ArrayRows, RowMap, class_means, fitted as fitted_field
 from tests.strangers.power import PowerPACC

@@ -10,7 +10,7 @@ import pytest
 import kdey
 from kdey.metrics import absolute_error
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.base import TuningEffort
+from kdey.rows import TuningEffort
 from kdey.tuning import TuningWarning
 from kdey.tuning.trials import make_hold_outs
 

@@ -14,7 +14,7 @@ import kdey
 from kdey import native
 from kdey.metrics import absolute_error, relative_absolute_error
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.base import TuningEffort
+from kdey.rows import TuningEffort
 from kdey.rows.kernel import BandwidthWarning
 from kdey.tuning import TuningWarning
 from kdey.tuning.trials import make_hold_outs

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.base import TuningEffort
+from kdey.rows import TuningEffort
 from kdey.tuning.trials import N_PARTS, make_hold_outs, make_parts
 
 from .cases import posteriors, training

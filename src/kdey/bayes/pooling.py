@@ -56,7 +56,7 @@ from kdey.bags import Array, Indices, offsets_of
 from kdey.bayes.sampling import SamplingWarning, draw_dirichlet
 from kdey.intervals.analytic import calibrated_map, densities
 from kdey.model import Fitted, Model, posterior_model
-from kdey.rows.base import RowMap
+from kdey.rows import RowMap
 from kdey.simplex import project
 
 #: Rows that are made at once; bounds the memory of what lies between posteriors and rows.

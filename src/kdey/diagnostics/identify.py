@@ -37,8 +37,9 @@ from kdey.bags import Array
 from kdey.diagnostics.fit_statistics import DEFAULT_KERNEL, TrainingDensities, warn_single
 from kdey.model import Fitted, posterior_model, training_of
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.base import RowMap
-from kdey.rows.kernel import KernelSpec, reference_order
+from kdey.rows import RowMap
+from kdey.rows.kernel import KernelSpec, class_references, reference_order
+from kdey.rows.posterior import inverted_features
 from kdey.simplex import check_prevalence
 from kdey.validation import check_count, check_share
 
@@ -89,7 +90,7 @@ def _features(
     Density ratios are exact for KDEy-ML; for the others they say what the posteriors contain.
     ``points`` (n, k) are the training posteriors in the order of the references.
     """
-    features = row_map.influence_features(points)
+    features = inverted_features(row_map, points)
     if features is not None:
         return features
     mixed = training.held_out.rows @ prevalence
@@ -436,7 +437,7 @@ def _within_simplex(covariance: Array) -> Array:
 def _kernel(quantifier: Fitted) -> KernelSpec:
     """Return the kernel of the densities: the user's, or the default."""
     model = posterior_model(quantifier)
-    references = model.row_map.class_references()
+    references = class_references(model.row_map)
     # A bandwidth that was tuned for small errors can be too small to measure overlap.
     if model.tuning is None and references is not None:
         return references.spec

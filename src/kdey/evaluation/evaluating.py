@@ -18,16 +18,11 @@ from kdey._display import Overview, Progress, bar_column, progress, row_names, t
 from kdey.arrays import make_frame, take_rows
 from kdey.bags import Array, Bags
 from kdey.evaluation.protocols import APP, BagProtocol, LabelledBags, check_protocol, whole_pool
-from kdey.matching.base import Solution, concatenate
+from kdey.matching import Solution, concatenate
 from kdey.metrics import Metric, MetricLike, get_metric
 from kdey.model import Pool
 from kdey.posteriors import FittedStage
-from kdey.quantifiers.composed import (
-    QuantifierLike,
-    as_quantifier,
-    pool_solver,
-    read_training,
-)
+from kdey.quantifiers.composed import QuantifierLike, as_quantifier, pool_solver, read_training
 from kdey.validation import check_choice, training_labels
 
 #: Drawn instances per batch of bags. It limits memory and paces the progress bar; results do not

@@ -29,15 +29,17 @@ from kdey.arrays import for_numpy, is_tensor, on_host, take_rows
 from kdey.bags import Array, Bags
 from kdey.classifiers import make_splits
 from kdey.evaluation.protocols import BagProtocol, LabelledBags
-from kdey.gpu.route import match_together, rows_of_family_on
-from kdey.matching.base import AnyMatching, Solution
+from kdey.gpu import match_together, rows_of_family_on
+from kdey.matching import AnyMatching, Solution
+from kdey.matching.divergence import takes_quick_rows
 from kdey.metrics import Metric
 from kdey.model import Pool
 from kdey.posteriors import ClassifierStage, FittedStage, predict_posteriors
 from kdey.quantifiers.base import Stages
 from kdey.quantifiers.composed import QuantifierLike, as_quantifier, pool_solver
-from kdey.rows.base import RowMap, Rows, RowSpec, families, rows_of_family
-from kdey.rows.kernel import BandwidthWarning
+from kdey.rows import RowMap, Rows, RowSpec
+from kdey.rows.kernel import BandwidthWarning, families, rows_of_family
+from kdey.rows.monte_carlo import quick
 from kdey.validation import check_count, training_labels
 
 T = TypeVar("T")
@@ -118,8 +120,13 @@ class Candidate:
 
     @cached_property
     def stages(self) -> Stages | None:
-        """The stages of the quantifier; None if it has none, ValueError for bad parameters."""
-        return as_quantifier(self.quantifier)._stages()
+        """The stages of the quantifier; None if it must be fitted whole.
+
+        Raises ValueError for bad parameters.
+        """
+        quantifier = as_quantifier(self.quantifier)
+        stages = quantifier._stages()
+        return None if quantifier._chooses_matching else stages
 
     @cached_property
     def rows_key(self) -> str:
@@ -502,11 +509,11 @@ class CandidateScoring:
     ) -> None:
         """Score the candidates whose rows are computed together."""
         specs = list(_row_specs(members))
-        quick = all(candidate.matching.takes_quick_rows for candidate in members)
-        base = fingerprint(pool_key, self.bags_key, specs, quick)
+        is_quick = all(takes_quick_rows(candidate.matching) for candidate in members)
+        base = fingerprint(pool_key, self.bags_key, specs, is_quick)
         if members[0].device != "cpu":
             base = fingerprint(base, members[0].device)
-        solve = self._solver(members, fitted, points, quick)
+        solve = self._solver(members, fitted, points, is_quick)
         for candidate in sorted(members, key=lambda member: specs.index(member.rows_key)):
             if candidate.key in done:
                 continue
@@ -522,7 +529,7 @@ class CandidateScoring:
             record(candidate, self._score(solution, fit_time, seconds))
 
     def _solver(
-        self, members: list[Candidate], fitted: FittedStage, points: Any, quick: bool
+        self, members: list[Candidate], fitted: FittedStage, points: Any, is_quick: bool
     ) -> Callable[[Candidate], Solution]:
         """Return the solver of a family's candidates, which computes rows when first needed."""
         n_threads = thread_count(self.n_jobs)
@@ -533,7 +540,7 @@ class CandidateScoring:
 
         def compute_rows() -> Iterator[tuple[RowMap, Rows]]:
             host = on_host(points)
-            return rows_of_family(row_specs, fitted.training, host, k, n_threads, quick=quick)
+            return rows_of_family(row_specs, fitted.training, host, k, n_threads)
 
         def compute_on(
             some: list[RowSpec], matching: AnyMatching, device: Any
@@ -550,7 +557,8 @@ class CandidateScoring:
                 if device is not None:
                     return on_device.at(candidate, device)
                 row_map, rows = stream.at(candidate.rows_key)
-                return candidate.matching.match(row_map, rows, bags, n_threads)
+                used = quick(rows) if is_quick else rows
+                return candidate.matching.match(row_map, used, bags, n_threads)
 
         return solve
 

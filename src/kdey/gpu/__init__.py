@@ -1,27 +1,227 @@
 """Estimates on a GPU, or on any other device of torch (extra ``gpu``).
 
-The parameter ``device`` of a quantifier names the device (:mod:`kdey._parallel`). ``bags``
-computes rows there, gathers those of bags, and has the moments that analytic intervals are made of.
-``sums`` has the class log-sums, by the Triton kernel of ``fused`` or plain torch. ``solve`` solves
-bags there, all by the interior-point method of ``interior``.
-
-This file and ``route`` do not import torch. The other files do, and are imported when needed.
+The parameter ``device`` of a quantifier names the device (:mod:`kdey._parallel`). This file has all
+that the rest of the library calls; it does not import torch. The others do, and are imported when a
+device is used: ``bags`` computes rows there, gathers those of bags, and has the moments that
+analytic intervals are made of; ``sums`` has the class log-sums, by the Triton kernel of ``fused``
+or plain torch; ``solve`` solves bags, all by one interior-point method.
 """
 
-from kdey.gpu.route import (
-    device_solver,
-    match_family_on,
-    match_rows,
-    match_together,
-    rows_of_family_on,
-    rows_on,
-)
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, cast
+
+from kdey.arrays import on_host
+from kdey.bags import Bags
+from kdey.matching import AnyMatching, Solution
+from kdey.posteriors import TrainingPosteriors
+from kdey.rows import RowMap, Rows, RowSpec
+from kdey.rows.kernel import KernelMap, PairwiseMap
+from kdey.rows.monte_carlo import MonteCarloMap
 
 __all__ = [
     "device_solver",
     "match_family_on",
     "match_rows",
     "match_together",
+    "n_pairs",
     "rows_of_family_on",
     "rows_on",
 ]
+
+
+def device_solver(
+    row_map: RowMap, matching: AnyMatching, points: Any, device: Any, n_threads: int = 1
+) -> Callable[[Bags], Solution]:
+    """Compute rows on a device, and return a function from bags to their solutions.
+
+    Parameters
+    ----------
+    row_map : RowMap
+    matching : Matching
+        Its problem must have a form for devices (``matching.device_form(row_map)``).
+    points : array or tensor of shape (m, k)
+        Posteriors that were checked.
+    device : torch.device
+    n_threads : int
+        Native threads for what remains to be done on the host.
+
+    Returns
+    -------
+    callable
+        Takes bags and returns their solution.
+    """
+    rows = rows_on(row_map, matching, points, device)
+    return partial(match_rows, matching, row_map, rows, n_threads=n_threads)
+
+
+def rows_on(row_map: RowMap, matching: AnyMatching, points: Any, device: Any) -> Rows:
+    """Return the rows of points on a device; parameters as for :func:`device_solver`."""
+    from kdey.gpu.bags import device_rows
+
+    likelihood = matching.likelihood
+    return device_rows(
+        *([row_map], points, device),
+        log_rows=likelihood is None or likelihood.log_rows,
+        averaged=matching.device_form(row_map) == "means",
+    )[0]
+
+
+def match_rows(
+    matching: AnyMatching, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1
+) -> Solution:
+    """Return ``matching.match(row_map, rows, bags)``, computed where the rows are.
+
+    Parameters
+    ----------
+    matching : Matching
+    row_map : RowMap
+    rows : Rows
+        On a device or on the host.
+    bags : Bags
+    n_threads : int
+        Native threads on the host.
+
+    Returns
+    -------
+    Solution
+    """
+    if not rows.on_device:
+        return matching.match(row_map, rows, bags, n_threads)
+    from kdey.gpu.solve import solve_bags
+
+    return solve_bags(matching, row_map, rows, bags, n_threads)
+
+
+def rows_of_family_on(
+    specs: Sequence[RowSpec],
+    matching: AnyMatching,
+    training: TrainingPosteriors,
+    points: Any,
+    n_classes: int,
+    device: Any,
+    n_threads: int = 1,
+) -> Iterator[tuple[RowMap, Rows]]:
+    """Yield row maps and rows as :func:`kdey.rows.kernel.rows_of_family`, on a device.
+
+    If the problem of ``matching`` has no form for devices, the rows are on the host.
+
+    Parameters
+    ----------
+    specs : sequence of RowSpec
+        Of one family.
+    matching : Matching
+    training : TrainingPosteriors
+    points : array or tensor of shape (m, k)
+    n_classes : int
+    device : torch.device
+    n_threads : int
+        Native threads on the host.
+
+    Yields
+    ------
+    row_map : RowMap
+    rows : Rows
+    """
+    from kdey.gpu.bags import device_rows
+
+    first = specs[0]
+    if isinstance(first, PairwiseMap):
+        family = cast(Sequence[PairwiseMap], specs)
+        maps = first.fit_together(family, training, n_classes, n_threads)
+        if matching.device_form(maps[0]) is not None:
+            rows = device_rows(maps, points, device)
+        else:
+            rows = maps[0].rows_together(maps, on_host(points), n_threads)
+        yield from zip(maps, rows, strict=True)
+        return
+    for spec in specs:
+        row_map = spec.fit(training, n_classes, n_threads)
+        if matching.device_form(row_map) is not None:
+            yield row_map, rows_on(row_map, matching, points, device)
+        else:
+            yield row_map, row_map(on_host(points), n_threads)
+
+
+def match_family_on(
+    specs: Sequence[RowSpec],
+    matching: AnyMatching,
+    samples: Sequence[tuple[TrainingPosteriors, Any, int, Bags]],
+    device: Any,
+    n_threads: int = 1,
+) -> list[list[Solution]]:
+    """Return the solutions of bags under the specs of one family, on a device.
+
+    The bags of all samples and specs are solved in one batch where that is possible, because a
+    device takes hardly longer for thousands of bags than for fifty.
+
+    Parameters
+    ----------
+    specs, matching, device, n_threads
+        As for :func:`rows_of_family_on`.
+    samples : sequence of (TrainingPosteriors, points, n_classes, Bags)
+        Bags over some points, and the training posteriors that make their templates.
+
+    Returns
+    -------
+    list of lists of Solution
+        For each sample, one per spec.
+    """
+    fitted = [
+        (*pair, bags)
+        for training, points, n_classes, bags in samples
+        for pair in rows_of_family_on(
+            specs, matching, training, points, n_classes, device, n_threads
+        )
+    ]
+    solutions = match_together(matching, fitted, n_threads)
+    n = len(specs)
+    return [solutions[i * n : (i + 1) * n] for i in range(len(samples))]
+
+
+def match_together(
+    matching: AnyMatching, fitted: Sequence[tuple[RowMap, Rows, Bags]], n_threads: int = 1
+) -> list[Solution]:
+    """Return the solutions of bags under several row maps, in one batch where that is possible.
+
+    Parameters
+    ----------
+    matching : Matching
+    fitted : sequence of row maps, rows and bags
+        Rows on a device or on the host.
+    n_threads : int
+        Native threads on the host.
+
+    Returns
+    -------
+    list of Solution
+        One for each row map.
+    """
+    maps = [row_map for row_map, _, _ in fitted]
+    there = all(rows.on_device for _, rows, _ in fitted)
+    likelihood, shares = matching.likelihood, {row_map.pseudo_share for row_map in maps}
+    apart = any(row_map.is_composite for row_map in maps) or len(shares) > 1
+    if there and not apart and likelihood is not None:
+        from kdey.gpu.solve import solve_mixtures
+
+        return solve_mixtures(likelihood, [(rows, bags) for _, rows, bags in fitted], shares.pop())
+    return [match_rows(matching, row_map, rows, bags, n_threads) for row_map, rows, bags in fitted]
+
+
+#: Number of kernel values that cost about as much as one row of a method without kernels.
+_PAIRS_PER_ROW = 200
+
+
+def n_pairs(row_map: RowMap, n_points: int) -> float:
+    """Return about how much the rows of ``n_points`` instances cost, in kernel values."""
+    per_point = 0
+    for part in row_map.members:
+        if isinstance(part, MonteCarloMap):
+            per_point += len(part.points)
+        elif isinstance(part, KernelMap):
+            per_point += len(part.references.points)
+        else:
+            per_point += _PAIRS_PER_ROW
+    return float(n_points) * per_point

@@ -6,7 +6,7 @@ calibrator of your own) are cheap, so they are computed on the host and copied.
 
 :class:`DeviceBags` gathers the rows of bags, in runs of similar size, and :func:`bag_means`
 averages them. :func:`kernel_means` computes mean kernels between bags and points, which Monte Carlo
-rows need; it is the device's version of :func:`kdey.kernels.sums.kernel_means`, in float64:
+rows need; it is the device's version of :func:`kdey.kernels.kernel_means`, in float64:
 
 .. math:: q_{bi} = \frac{1}{r_i} \sum_j w_{bj}
           \exp\left(-\frac{\|x_i - u_j\|^2}{2 h^2}\right), \qquad \sum_j w_{bj} = 1
@@ -23,10 +23,10 @@ are one product.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -36,8 +36,8 @@ from kdey._parallel import as_tensor
 from kdey.arrays import on_host
 from kdey.bags import Array, Bags, Indices, offsets_of
 from kdey.gpu.sums import DeviceReferences, in_tiles, log_sums_to
-from kdey.rows.base import RowMap, Rows
-from kdey.rows.kernel import ClassReferences, KernelDensityMap, OverlapMap
+from kdey.rows import CompositeRows, RowMap, Rows
+from kdey.rows.kernel import ClassReferences, PairwiseMap
 from kdey.rows.monte_carlo import MonteCarloMap
 
 #: Numbers (bags x longest bag x classes) in memory at a time.
@@ -112,6 +112,29 @@ class DeviceBags:
             np.concatenate([bags.sizes for bags in parts]),
         )
 
+    def for_each(
+        self,
+        width: int,
+        work: Callable[[NDArray[np.int64], torch.Tensor, torch.Tensor], None],
+    ) -> None:
+        """Call ``work(bags, positions, weights)`` for parts of the bags that fit the memory.
+
+        Parameters
+        ----------
+        width : int
+            Numbers per instance.
+        work : callable
+            ``bags`` are the numbers of some bags, ``positions`` and ``weights`` those of their
+            instances, as :meth:`gather` returns them.
+        """
+        for run in self.runs(width):
+
+            def tile(start: int, stop: int, run: NDArray[np.int64] = run) -> None:
+                selected = run[start:stop]
+                work(selected, *self.gather(selected))
+
+            in_tiles(tile, len(run), len(run))
+
     def runs(self, width: int) -> Iterator[NDArray[np.int64]]:
         """Yield the numbers of bags that are processed together, with bounded memory.
 
@@ -182,17 +205,27 @@ def bag_means(rows: torch.Tensor, bags: Bags) -> Array:
     -------
     float64 array of shape (n_bags, r)
     """
-    device_bags = DeviceBags.of(bags, rows.device)
     out = np.empty((len(bags), rows.shape[1]))
-    for run in device_bags.runs(rows.shape[1]):
 
-        def work(start: int, stop: int, run: NDArray[np.int64] = run) -> None:
-            positions, weights = device_bags.gather(run[start:stop])
-            shares = weights / weights.sum(dim=1, keepdim=True)
-            means = torch.bmm(shares[:, None, :], rows[positions].double())[:, 0]
-            out[run[start:stop]] = means.cpu().numpy()
+    def work(selected: Indices, positions: torch.Tensor, weights: torch.Tensor) -> None:
+        shares = weights / weights.sum(dim=1, keepdim=True)
+        means = torch.bmm(shares[:, None, :], rows[positions].double())[:, 0]
+        out[selected] = means.cpu().numpy()
 
-        in_tiles(work, len(run), len(run))
+    DeviceBags.of(bags, rows.device).for_each(rows.shape[1], work)
+    return out
+
+
+def bag_log_means(logs: torch.Tensor, bags: Bags) -> Array:
+    """Return the log of each bag's mean row, (n_bags, k), without underflow, from those of rows."""
+    out = np.empty((len(bags), logs.shape[1]))
+
+    def work(selected: Indices, positions: torch.Tensor, weights: torch.Tensor) -> None:
+        shares = weights / weights.sum(dim=1, keepdim=True)
+        sums = torch.logsumexp(logs[positions].double() + shares.log()[:, :, None], dim=1)
+        out[selected] = sums.cpu().numpy()
+
+    DeviceBags.of(bags, logs.device).for_each(logs.shape[1], work)
     return out
 
 
@@ -243,85 +276,35 @@ def kernel_means(
 
 
 @dataclass(frozen=True, eq=False)
-class LogRows(Rows):
-    """Rows as logarithms.
+class DeviceRows(Rows):
+    """Rows on a device.
 
     Attributes
     ----------
-    logs : tensor of shape (m, k)
-        Logarithms of non-negative numbers, -inf for zero.
+    values : tensor of shape (m, r)
+        What the problem needs of each instance: for mixtures, and for kernels between densities,
+        logarithms of non-negative numbers (-inf for zero); for a divergence at drawn points the
+        instances in the geometry of the kernel; for all others rows whose means are matched.
     """
 
-    logs: torch.Tensor
-    on_device: ClassVar[bool] = True
+    values: torch.Tensor
+
+    @property
+    def on_device(self) -> bool:
+        """True."""
+        return True
 
     def __len__(self) -> int:
         """Return the number of instances m."""
-        return len(self.logs)
-
-
-@dataclass(frozen=True, eq=False)
-class TensorRows(Rows):
-    """Rows that are averaged on the device; what is made of the means is small, for the host.
-
-    Attributes
-    ----------
-    rows : tensor of shape (m, r)
-    """
-
-    rows: torch.Tensor
-    on_device: ClassVar[bool] = True
-
-    def __len__(self) -> int:
-        """Return the number of instances m."""
-        return len(self.rows)
+        return len(self.values)
 
     def mean(self, bags: Bags) -> Array:
         """Return the mean row of each bag, shape (n_bags, r), in float64 on the host."""
-        return bag_means(self.rows, bags)
+        return bag_means(self.values, bags)
 
     def each(self) -> Array:
         """Return the row of every instance on the host, shape (m, r)."""
-        return np.asarray(on_host(self.rows.double()))
-
-
-@dataclass(frozen=True, eq=False)
-class PointRows(Rows):
-    """Instances in the geometry of the kernel, from which Monte Carlo rows are computed per bag.
-
-    Attributes
-    ----------
-    coordinates : float64 tensor of shape (m, k)
-    """
-
-    coordinates: torch.Tensor
-    on_device: ClassVar[bool] = True
-
-    def __len__(self) -> int:
-        """Return the number of instances m."""
-        return len(self.coordinates)
-
-
-@dataclass(frozen=True, eq=False)
-class MemberRows(Rows):
-    """The rows of each member of a composite.
-
-    Attributes
-    ----------
-    parts : tuple of Rows
-    """
-
-    parts: tuple[Rows, ...]
-    on_device: ClassVar[bool] = True
-
-    def __len__(self) -> int:
-        """Return the number of instances m."""
-        return len(self.parts[0])
-
-    @property
-    def members(self) -> tuple[Rows, ...]:
-        """The rows of each member."""
-        return self.parts
+        return np.asarray(on_host(self.values.double()))
 
 
 def device_rows(
@@ -356,20 +339,19 @@ def device_rows(
             device_rows([part], points, device, log_rows=log_rows, averaged=averaged)[0]
             for part in first.members
         ]
-        return [MemberRows(tuple(parts))]
-    if isinstance(first, KernelDensityMap | OverlapMap):
-        widths = [cast(KernelDensityMap, row_map).kernel_width() for row_map in maps]
+        return [CompositeRows(tuple(parts))]
+    if isinstance(first, PairwiseMap):
+        widths = [cast(PairwiseMap, row_map).kernel_width() for row_map in maps]
         return _kernel_rows(first.references, points, widths, device)
     if isinstance(first, MonteCarloMap):
         x = coordinates(first.references, as_tensor(points, device).double())
-        return [PointRows(x) for _ in maps]
-    if first.has_tensor_rows:
-        rows = first.tensor_rows(as_tensor(points, device))
-        if averaged:
-            return [TensorRows(rows)]
-        return [LogRows(rows if log_rows else rows.log())]
-    rows = as_tensor(first(on_host(points)).each(), device)
-    return [LogRows(rows if log_rows else rows.log())]
+        return [DeviceRows(x) for _ in maps]
+    tensor_rows = first.tensor_rows
+    if tensor_rows is not None:
+        rows = tensor_rows(as_tensor(points, device))
+    else:
+        rows = as_tensor(first(on_host(points)).each(), device)
+    return [DeviceRows(rows if log_rows or averaged else rows.log())]
 
 
 def _kernel_rows(
@@ -384,11 +366,11 @@ def _kernel_rows(
     )
     sums = log_sums_to(there, x, widths, precision=refs.spec.precision)
     sums -= as_tensor(refs.log_mass, device).to(sums.dtype)
-    return [LogRows(logs) for logs in sums]
+    return [DeviceRows(logs) for logs in sums]
 
 
 def coordinates(refs: ClassReferences, posteriors: torch.Tensor) -> torch.Tensor:
-    """Return posteriors (m, k) in the geometry of the kernel, as :func:`kdey.kernels.transform`."""
+    """Return posteriors (m, k) in the geometry of the kernel, as ``transform`` on the host."""
     if refs.spec.kernel == "gaussian":
         return posteriors
     k, s = posteriors.shape[1], float(refs.spec.shrinkage)
@@ -401,40 +383,6 @@ def coordinates(refs: ClassReferences, posteriors: torch.Tensor) -> torch.Tensor
 
 #: Numbers (bags x training rows x classes) in memory at a time.
 _MOMENTS = {"cuda": 1 << 27, "cpu": 1 << 21}
-
-
-@dataclass(frozen=True, eq=False)
-class SortedRows:
-    """Training rows sorted by class.
-
-    Attributes
-    ----------
-    rows : array of shape (n, k)
-        Class densities.
-    weights : array of shape (n,)
-        Sum to one within each class.
-    offsets : int64 array of shape (k + 1,)
-    """
-
-    rows: NDArray[np.floating]
-    weights: NDArray[np.floating]
-    offsets: Indices
-
-
-@dataclass(frozen=True, eq=False)
-class BatchMoments:
-    """Moments of B bags.
-
-    Attributes
-    ----------
-    matrices : array of shape (B, k, k)
-        T of each bag: column l is the mean feature of class l.
-    covariances : array of shape (B, k, k, k)
-        Entry (b, l): covariance of the features within class l, not regularised.
-    """
-
-    matrices: Array
-    covariances: Array
 
 
 def adapted_bag_means(densities: torch.Tensor, bags: Bags, prevalences: Array) -> Array:
@@ -452,76 +400,50 @@ def adapted_bag_means(densities: torch.Tensor, bags: Bags, prevalences: Array) -
     -------
     array of shape (n_bags, k)
     """
-    device_bags = DeviceBags.of(bags, densities.device)
     alphas = as_tensor(prevalences, densities.device)
     out = np.empty(prevalences.shape)
-    for run in device_bags.runs(densities.shape[1]):
 
-        def work(start: int, stop: int, run: NDArray[np.int64] = run) -> None:
-            selected = run[start:stop]
-            positions, weights = device_bags.gather(selected)
-            shares = weights / weights.sum(dim=1, keepdim=True)
-            rows = densities[positions].double()
-            alpha = alphas[as_tensor(selected, densities.device)]
-            mixture = torch.bmm(rows, alpha[:, :, None])[:, :, 0]
-            means = alpha * torch.bmm((shares / mixture)[:, None, :], rows)[:, 0]
-            out[selected] = means.cpu().numpy()
+    def work(selected: Indices, positions: torch.Tensor, weights: torch.Tensor) -> None:
+        shares = weights / weights.sum(dim=1, keepdim=True)
+        rows = densities[positions].double()
+        alpha = alphas[as_tensor(selected, densities.device)]
+        mixture = torch.bmm(rows, alpha[:, :, None])[:, :, 0]
+        means = alpha * torch.bmm((shares / mixture)[:, None, :], rows)[:, 0]
+        out[selected] = means.cpu().numpy()
 
-        in_tiles(work, len(run), len(run))
+    DeviceBags.of(bags, densities.device).for_each(densities.shape[1], work)
     return out
 
 
-def batch_moments(
-    training: SortedRows, thin: SortedRows, prevalences: Array, device: torch.device
-) -> BatchMoments:
-    """Return the moments of bags.
-
-    Parameters
-    ----------
-    training : SortedRows
-        From which means are computed.
-    thin : SortedRows
-        Fewer of them, from which covariances are computed.
-    prevalences : array of shape (B, k)
-        To which the features of each bag are adapted.
-    device : torch.device
-
-    Returns
-    -------
-    BatchMoments
-    """
-    n_bags, k = prevalences.shape
-    alphas = as_tensor(prevalences, device)
-    means = _ClassProducts.of(training, device)
-    spreads = _ClassProducts.of(thin, device)
-    matrices, covariances = np.empty((n_bags, k, k)), np.empty((n_bags, k, k, k))
-
-    def work(start: int, stop: int) -> None:
-        alpha = alphas[start:stop]
-        matrices[start:stop] = means.means(alpha).cpu().numpy()
-        covariances[start:stop] = spreads.covariances(alpha).cpu().numpy()
-
-    width = max(len(training.rows), len(thin.rows) * k)
-    in_tiles(work, n_bags, max(1, _MOMENTS.get(device.type, 1 << 21) // width))
-    return BatchMoments(matrices, covariances)
-
-
 @dataclass(frozen=True, eq=False)
-class _ClassProducts:
-    """Training rows on a device, in float64."""
+class ClassTensors:
+    """Training rows of the classes on a device, in float64.
+
+    Attributes
+    ----------
+    rows : tensor of shape (n, k)
+        Class densities, sorted by class.
+    weights : tensor of shape (n,)
+        Sum to one within each class.
+    runs : list of slice
+        The rows of each class.
+    """
 
     rows: torch.Tensor
     weights: torch.Tensor
     runs: list[slice]
 
     @classmethod
-    def of(cls, training: SortedRows, device: torch.device) -> _ClassProducts:
-        runs = [slice(a, b) for a, b in pairwise(training.offsets.tolist())]
-        return cls(
-            as_tensor(training.rows, device).double(),
-            as_tensor(training.weights, device).double(),
-            runs,
-        )
+    def of(
+        cls,
+        rows: NDArray[np.floating],
+        weights: NDArray[np.floating],
+        offsets: Indices,
+        device: torch.device,
+    ) -> ClassTensors:
+        """Return rows on a device; class i owns those from ``offsets[i]`` to ``offsets[i + 1]``."""
+        runs = [slice(a, b) for a, b in pairwise(offsets.tolist())]
+        return cls(as_tensor(rows, device).double(), as_tensor(weights, device).double(), runs)
 
     def means(self, alphas: torch.Tensor) -> torch.Tensor:
         """Return T of each bag, shape (B, k, k)."""
@@ -539,3 +461,39 @@ class _ClassProducts:
             centred = part - (w @ part)[:, None, :]
             out.append(torch.bmm((centred * w[:, None]).transpose(1, 2), centred))
         return torch.stack(out, dim=1)
+
+
+def batch_moments(
+    training: ClassTensors, thin: ClassTensors, prevalences: Array
+) -> tuple[Array, Array]:
+    """Return the moments of B bags.
+
+    Parameters
+    ----------
+    training : ClassTensors
+        From which means are computed.
+    thin : ClassTensors
+        Fewer of them, from which covariances are computed.
+    prevalences : array of shape (B, k)
+        To which the features of each bag are adapted.
+
+    Returns
+    -------
+    matrices : array of shape (B, k, k)
+        T of each bag: column l is the mean feature of class l.
+    covariances : array of shape (B, k, k, k)
+        Entry (b, l): covariance of the features within class l, not regularised.
+    """
+    n_bags, k = prevalences.shape
+    device = training.rows.device
+    alphas = as_tensor(prevalences, device)
+    matrices, covariances = np.empty((n_bags, k, k)), np.empty((n_bags, k, k, k))
+
+    def work(start: int, stop: int) -> None:
+        alpha = alphas[start:stop]
+        matrices[start:stop] = training.means(alpha).cpu().numpy()
+        covariances[start:stop] = thin.covariances(alpha).cpu().numpy()
+
+    width = max(len(training.rows), len(thin.rows) * k)
+    in_tiles(work, n_bags, max(1, _MOMENTS.get(device.type, 1 << 21) // width))
+    return matrices, covariances

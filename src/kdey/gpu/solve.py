@@ -1,10 +1,29 @@
-"""Solutions of bags on a device, for matchings whose ``device_problem`` is not None."""
+r"""Solutions of bags on a device, for matchings that have a ``device_form``.
+
+A :class:`Loss` has the value, derivatives and gap that the solver needs: the problems of
+:mod:`kdey.matching`, as tensors in float64. ``x`` always has shape (B, k): row b belongs to bag b.
+:func:`solve_interior` is an interior-point method for all of them at once:
+
+.. math:: \min_x f(x) \quad \text{over } x \ge 0, \text{ or over the simplex}
+
+The active-set methods of the host decide for each bag which class leaves or enters. Here all bags
+make the same steps, so that every operation is one batched product or factorisation. With slacks z
+of the bounds, whose mean product mu with x is driven to zero, a step solves
+
+.. math:: (H + \mathrm{diag}(z / x))\, \Delta x + \nu 1 = \mu / x - \nabla f
+
+(nu only over the simplex; Nocedal and Wright, *Numerical Optimization*, chapter 19), damped by a
+line search on the barrier function. At the end, classes whose slack dominates are set to zero and
+the others make one Newton step (``_polish``), which gives the exact zeros of an active set. This
+result is kept if its certificate is as good.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import cast
+from typing import ClassVar, Protocol, Self, cast
 
 import numpy as np
 import torch
@@ -12,27 +31,20 @@ from numpy.typing import NDArray
 
 from kdey._parallel import as_tensor
 from kdey.bags import Array, Bags, offsets_of
-from kdey.gpu.bags import DeviceBags, LogRows, PointRows, kernel_means
-from kdey.gpu.interior import (
-    TENSOR_GENERATORS,
-    BatchSolution,
-    CauchySchwarzLoss,
-    DivergenceLoss,
-    MixtureLoss,
-    QuadraticLoss,
-    solve_interior,
-)
+from kdey.gpu.bags import DeviceBags, DeviceRows, bag_log_means, kernel_means
 from kdey.gpu.sums import in_tiles
-from kdey.matching.base import (
+from kdey.matching import (
     AnyMatching,
-    DeviceProblem,
+    Composite,
+    Indices,
     Solution,
     blank_solution,
     concatenate,
     warn_stalled,
     warn_uninformative,
 )
-from kdey.matching.divergence import NEGLIGIBLE
+from kdey.matching.divergence import NEGLIGIBLE, MatchDivergence
+from kdey.matching.likelihood import MaximiseLikelihood
 from kdey.matching.sqp import TOLERANCE
 from kdey.matching.squares import (
     CauchySchwarz,
@@ -40,7 +52,7 @@ from kdey.matching.squares import (
     solve_cauchy_schwarz as host_cauchy_schwarz,
     solve_quadratic as host_quadratic,
 )
-from kdey.rows.base import RowMap, Rows
+from kdey.rows import RowMap, Rows
 from kdey.rows.monte_carlo import MonteCarloMap
 
 #: Largest number of steps of the interior-point method, which usually needs about a dozen.
@@ -62,7 +74,7 @@ def solve_bags(
     Parameters
     ----------
     matching : Matching
-        Its ``device_problem(row_map)`` must not be None.
+        Its ``device_form(row_map)`` must not be None.
     row_map : RowMap
     rows : Rows
         On a device.
@@ -75,70 +87,68 @@ def solve_bags(
     Solution
     """
     if row_map.is_composite:
+        assert isinstance(matching, Composite), "composite rows have a composite matching"
         parts = [
-            solve_bags(matching.member, part_map, part, bags, n_threads)
+            solve_bags(matching.inner, part_map, part, bags, n_threads)
             for part_map, part in zip(row_map.members, rows.members, strict=True)
         ]
-        return matching.combine(parts, row_map.shares)
-    problem = matching.device_problem(row_map)
-    assert problem is not None, "the matching must have a problem for devices"
-    if problem.kind == "means":
+        return matching.combine(parts, row_map)
+    form = matching.device_form(row_map)
+    if form == "means":
         return matching.match(row_map, rows, bags, n_threads)
-    if problem.kind == "divergence":
-        return _match_divergence(problem.divergence, row_map, cast(PointRows, rows), bags)
-    logs = cast(LogRows, rows)
-    if problem.kind == "mixture":
-        steps = problem.max_iter or _MAX_ITER
-        return maximise_likelihood(logs, bags, problem.tol, steps, problem.pseudo_share)
-    targets = _log_means(logs, bags)
-    place = logs.logs.device if len(bags) >= _MANY_BAGS else None
-    if problem.kind == "cauchy-schwarz":
+    values = cast(DeviceRows, rows).values
+    if form == "divergence":
+        return _match_divergence(cast(MatchDivergence, matching), row_map, values, bags)
+    if form == "mixture":
+        likelihood, place = cast(MaximiseLikelihood, matching), values.device
+        steps = likelihood.max_iter or _MAX_ITER
+        options = (likelihood.tol, steps, row_map.pseudo_share)
+        return maximise_likelihood(values, DeviceBags.of(bags, place), *options)
+    targets, many = bag_log_means(values, bags), len(bags) >= _MANY_BAGS
+    if form == "cauchy-schwarz":
         inner = CauchySchwarz(row_map.templates, targets)
-        if place is None:
-            return host_cauchy_schwarz(inner, n_threads=n_threads)
-        return solve_cauchy_schwarz(inner, place)
+        if many:
+            return solve_cauchy_schwarz(inner, values.device)
+        return host_cauchy_schwarz(inner, n_threads=n_threads)
+    assert form == "quadratic", "the matching must have a form for devices"
     match = QuadraticMatch(row_map.templates, np.exp(targets))
-    if place is None:
-        return host_quadratic(match, n_threads=n_threads)
-    return solve_quadratic(match, place)
+    if many:
+        return solve_quadratic(match, values.device)
+    return host_quadratic(match, n_threads=n_threads)
 
 
-def solve_mixtures(problem: DeviceProblem, parts: Sequence[tuple[Rows, Bags]]) -> list[Solution]:
+def solve_mixtures(
+    likelihood: MaximiseLikelihood, parts: Sequence[tuple[Rows, Bags]], pseudo_share: float = 0.0
+) -> list[Solution]:
     """Return the maximum likelihood prevalences of bags over several rows, in one batch.
 
     Parameters
     ----------
-    problem : DeviceProblem
-        Of kind "mixture".
-    parts : sequence of pairs of LogRows and Bags
+    likelihood : MaximiseLikelihood
+    parts : sequence of pairs of DeviceRows and Bags
         Rows of different numbers of classes, or more than the memory can hold twice, are solved
         one part after the other.
+    pseudo_share : float
+        That of all rows.
 
     Returns
     -------
     list of Solution
         One per part.
     """
-    logs = [cast(LogRows, rows).logs for rows, _ in parts]
+    logs = [cast(DeviceRows, rows).values for rows, _ in parts]
     bags = [held for _, held in parts]
-    steps = problem.max_iter or _MAX_ITER
-    options = (problem.tol, steps, problem.pseudo_share)
+    options = (likelihood.tol, likelihood.max_iter or _MAX_ITER, pseudo_share)
     rows = _joined(logs)
     if rows is None:
         return [
-            maximise_likelihood(LogRows(part), held, *options)
+            maximise_likelihood(part, DeviceBags.of(held, part.device), *options)
             for part, held in zip(logs, bags, strict=True)
         ]
     pools = offsets_of([len(part) for part in logs])[:-1].tolist()
-    solution = _maximise_likelihood(rows, DeviceBags.over(bags, pools, rows.device), *options)
-    cuts = offsets_of([len(held) for held in bags])
-    return [
-        Solution(
-            *(solution.prevalence[a:b], solution.objective[a:b], solution.gap[a:b]),
-            *(solution.n_iter[a:b], solution.converged[a:b]),
-        )
-        for a, b in pairwise(cuts.tolist())
-    ]
+    solution = maximise_likelihood(rows, DeviceBags.over(bags, pools, rows.device), *options)
+    cuts = offsets_of([len(held) for held in bags]).tolist()
+    return [solution[a:b] for a, b in pairwise(cuts)]
 
 
 def _joined(parts: Sequence[torch.Tensor]) -> torch.Tensor | None:
@@ -154,14 +164,20 @@ def _joined(parts: Sequence[torch.Tensor]) -> torch.Tensor | None:
 
 
 def maximise_likelihood(
-    rows: LogRows, bags: Bags, tol: float, max_iter: int, pseudo_share: float = 0.0
+    logs: torch.Tensor,
+    device_bags: DeviceBags,
+    tol: float,
+    max_iter: int,
+    pseudo_share: float = 0.0,
 ) -> Solution:
-    """Return the solution of :func:`kdey.matching.solve_mixture`, in runs of bags that fit memory.
+    """Return the solution of :func:`kdey.matching.likelihood.solve_mixture`, in parts of the bags.
 
     Parameters
     ----------
-    rows : LogRows
-    bags : Bags
+    logs : tensor of shape (m, k)
+        Logarithms of the rows.
+    device_bags : DeviceBags
+        Their positions refer to the rows.
     tol : float
         Gap to which each bag is solved.
     max_iter : int
@@ -172,28 +188,17 @@ def maximise_likelihood(
     -------
     Solution
     """
-    device_bags = DeviceBags.of(bags, rows.logs.device)
-    return _maximise_likelihood(rows.logs, device_bags, tol, max_iter, pseudo_share)
-
-
-def _maximise_likelihood(
-    logs: torch.Tensor, device_bags: DeviceBags, tol: float, max_iter: int, pseudo_share: float
-) -> Solution:
-    """Return the solution of bags whose positions refer to the rows ``logs``, shape (m, k)."""
     n_bags = len(device_bags.sizes)
     solution = blank_solution(n_bags, logs.shape[1])
     informative = np.zeros(n_bags, dtype=np.bool_)
-    for run in device_bags.runs(logs.shape[1]):
 
-        def work(start: int, stop: int, run: NDArray[np.int64] = run) -> None:
-            selected = run[start:stop]
-            loss, offset, known = _mixture(logs, *device_bags.gather(selected), pseudo_share)
-            solved = solve_interior(loss, tol, max_iter)
-            values = loss.value(solved.x) - offset
-            informative[selected] = known.cpu().numpy()
-            _store(solution, selected, solved, values)
+    def work(selected: Indices, positions: torch.Tensor, weights: torch.Tensor) -> None:
+        loss, offset, known = _mixture(logs, positions, weights, pseudo_share)
+        x, gap, n_iter = solve_interior(loss, tol, max_iter)
+        informative[selected] = known.cpu().numpy()
+        _store(solution, selected, x, loss.value(x) - offset, gap, n_iter)
 
-        in_tiles(work, len(run), len(run))
+    device_bags.for_each(logs.shape[1], work)
     return _mark_converged(solution, informative, tol, "every row is zero")
 
 
@@ -219,43 +224,25 @@ def _mixture(
     return MixtureLoss(rows, shares), offset, mass[:, 0] > 0
 
 
-def _log_means(rows: LogRows, bags: Bags) -> Array:
-    """Return the logarithm of each bag's mean row, shape (n_bags, k), without underflow."""
-    logs = rows.logs
-    device_bags = DeviceBags.of(bags, logs.device)
-    out = np.empty((len(bags), logs.shape[1]))
-    for run in device_bags.runs(logs.shape[1]):
-
-        def work(start: int, stop: int, run: NDArray[np.int64] = run) -> None:
-            positions, weights = device_bags.gather(run[start:stop])
-            shares = weights / weights.sum(dim=1, keepdim=True)
-            sums = torch.logsumexp(logs[positions].double() + shares.log()[:, :, None], dim=1)
-            out[run[start:stop]] = sums.cpu().numpy()
-
-        in_tiles(work, len(run), len(run))
-    return out
-
-
 def solve_cauchy_schwarz(problem: CauchySchwarz, device: torch.device) -> Solution:
-    """Return the solution of :func:`kdey.matching.solve_cauchy_schwarz`, by a device.
+    """Return the solution of :func:`kdey.matching.squares.solve_cauchy_schwarz`, by a device.
 
     The gap is computed by the problem on the host.
     """
     informative = problem.is_informative
     a = np.where(informative[:, None], problem.scaled_targets, 1.0)
     gram = as_tensor(problem.gram / np.diag(problem.gram).max(), device)
-    solved = solve_interior(
-        CauchySchwarzLoss(gram, as_tensor(a, device)), 0.1 * TOLERANCE, _MAX_ITER
-    )
-    x = solved.x.cpu().numpy()
+    loss = CauchySchwarzLoss(gram, as_tensor(a, device))
+    solved, _, n_iter = solve_interior(loss, 0.1 * TOLERANCE, _MAX_ITER)
+    x = solved.cpu().numpy()
     x[~informative] = 1.0
     if not informative.all():
         warn_uninformative(int((~informative).sum()), "every class inner product is zero")
-    return _certified(problem, x, solved, np.full(len(x), TOLERANCE))
+    return _certified(problem, x, n_iter, np.full(len(x), TOLERANCE))
 
 
 def solve_quadratic(problem: QuadraticMatch, device: torch.device) -> Solution:
-    """Return the solution of :func:`kdey.matching.solve_quadratic`, by a device.
+    """Return the solution of :func:`kdey.matching.squares.solve_quadratic`, by a device.
 
     The gap is computed by the problem on the host.
     """
@@ -263,27 +250,28 @@ def solve_quadratic(problem: QuadraticMatch, device: torch.device) -> Solution:
     loss = QuadraticLoss(
         as_tensor(problem.gram / norm, device), as_tensor(problem.targets / norm, device)
     )
-    solved = solve_interior(loss, 0.1 * TOLERANCE, _MAX_ITER)
+    x, _, n_iter = solve_interior(loss, 0.1 * TOLERANCE, _MAX_ITER)
     size = np.abs(problem.gram).max() + np.abs(problem.targets).max(axis=1)
-    return _certified(problem, solved.x.cpu().numpy(), solved, TOLERANCE * size)
+    return _certified(problem, x.cpu().numpy(), n_iter, TOLERANCE * size)
 
 
 def _certified(
-    problem: CauchySchwarz | QuadraticMatch, x: Array, solved: BatchSolution, tol: Array
+    problem: CauchySchwarz | QuadraticMatch, x: Array, n_iter: torch.Tensor, tol: Array
 ) -> Solution:
     """Return the solution with objective and gap of the problem on the host."""
     x = x / x.sum(axis=1, keepdims=True)
     gap = problem.gap(x)
     with np.errstate(invalid="ignore"):
         converged = gap <= tol
-    return Solution(x, problem.objective(x), gap, solved.n_iter.cpu().numpy(), converged)
+    return Solution(x, problem.objective(x), gap, n_iter.cpu().numpy(), converged)
 
 
-def _match_divergence(divergence: str, row_map: RowMap, rows: PointRows, bags: Bags) -> Solution:
+def _match_divergence(
+    matching: MatchDivergence, row_map: RowMap, x: torch.Tensor, bags: Bags
+) -> Solution:
     """Return the solution of a divergence at the points that the row map drew."""
     assert isinstance(row_map, MonteCarloMap), "a divergence on a device needs drawn points"
     bandwidth = row_map.references.bandwidth
-    x = rows.coordinates
     points = as_tensor(row_map.points, x.device).double()
     log_scale = as_tensor(row_map.log_reference, x.device)
     templates = as_tensor(row_map.templates, x.device)
@@ -292,7 +280,7 @@ def _match_divergence(divergence: str, row_map: RowMap, rows: PointRows, bags: B
 
     def work(start: int, stop: int) -> None:
         targets = kernel_means(points, log_scale, x, bags[start:stop], bandwidth)
-        parts.append(_solve_divergence(divergence, templates, targets, row_map.n_terms))
+        parts.append(_solve_divergence(matching.divergence, templates, targets, row_map.n_terms))
 
     in_tiles(work, len(bags), step)
     solution = concatenate(parts)
@@ -305,22 +293,19 @@ def _solve_divergence(
 ) -> Solution:
     targets = torch.where(targets < NEGLIGIBLE, 0.0, targets)
     shares = templates.new_full((len(templates),), 1.0 / n_terms)
-    loss = DivergenceLoss(templates, targets, shares, TENSOR_GENERATORS[divergence])
-    solved = solve_interior(loss, _TOL, _MAX_ITER)
+    loss = DivergenceLoss(templates, targets, shares, divergence)
+    x, gap, n_iter = solve_interior(loss, _TOL, _MAX_ITER)
     solution = blank_solution(len(targets), templates.shape[1])
-    _store(solution, np.arange(len(targets)), solved, loss.value(solved.x))
+    _store(solution, np.arange(len(targets)), x, loss.value(x), gap, n_iter)
     solution.gap[~targets.any(dim=1).cpu().numpy()] = np.nan
     return solution
 
 
-def _store(
-    solution: Solution, selected: NDArray[np.int64], solved: BatchSolution, values: torch.Tensor
-) -> None:
-    """Write the results of some bags to the solution of all."""
-    solution.prevalence[selected] = solved.x.cpu().numpy()
-    solution.objective[selected] = values.cpu().numpy()
-    solution.gap[selected] = solved.gap.cpu().numpy()
-    solution.n_iter[selected] = solved.n_iter.cpu().numpy()
+def _store(solution: Solution, selected: Indices, *results: torch.Tensor) -> None:
+    """Write prevalence, objective, gap and iterations of some bags to the solution of all."""
+    whole = (solution.prevalence, solution.objective, solution.gap, solution.n_iter)
+    for target, values in zip(whole, results, strict=True):
+        target[selected] = values.cpu().numpy()
 
 
 def _mark_converged(
@@ -335,3 +320,436 @@ def _mark_converged(
         solution.n_iter[uninformative] = 0
     np.less_equal(solution.gap, tol, out=solution.converged)
     return warn_stalled(solution, informative, tol)
+
+
+Function = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+#: Numbers of the table of outer products in memory at a time.
+_OUTER = 1 << 26
+
+
+class Loss(Protocol):
+    """A convex objective for each bag, over the simplex or over x >= 0."""
+
+    #: Whether x must sum to one.
+    simplex: ClassVar[bool]
+
+    def start(self) -> torch.Tensor:
+        """Return a point inside the feasible set, shape (B, k)."""
+
+    def value(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the value to minimise, shape (B,)."""
+
+    def derivatives(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return gradient (B, k) and Hessian (B, k, k)."""
+
+    def gap(self, x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+        """Return the certificate at ``x``: a bound on the distance to the optimum, (B,)."""
+
+    def select(self, positions: torch.Tensor) -> Self:
+        """Return the loss of some of the bags."""
+
+
+def frank_wolfe_gap(x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+    """Return x . g - min_i g_i, as :func:`kdey.matching.frank_wolfe_gap`."""
+    spread = gradient - gradient.amin(dim=1, keepdim=True)
+    return (x * spread).sum(dim=1)
+
+
+def uniform(n: int, k: int, device: torch.device) -> torch.Tensor:
+    """Return the uniform prevalence n times, shape (n, k)."""
+    return torch.full((n, k), 1.0 / k, dtype=torch.float64, device=device)
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureLoss:
+    r"""Mean negative log-likelihood, :math:`-\sum_j w_j \log(D_j \cdot x)`.
+
+    Attributes
+    ----------
+    rows : tensor of shape (B, n, k)
+        D, each row relative to its largest entry; any positive numbers if the weight is zero.
+    weights : tensor of shape (B, n)
+        Sum to one in each bag; zero for padding.
+    """
+
+    rows: torch.Tensor
+    weights: torch.Tensor
+    simplex: ClassVar[bool] = True
+
+    def start(self) -> torch.Tensor:
+        """Return the uniform prevalence."""
+        return uniform(len(self.rows), self.rows.shape[2], self.rows.device)
+
+    def _mixture(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.bmm(self.rows, x[:, :, None])[:, :, 0]
+
+    def value(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the objective for rows that are relative to their largest entry."""
+        return -(self.weights * self._mixture(x).log()).sum(dim=1)
+
+    def derivatives(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return -R'w and R'diag(w)R, where R are the rows divided by their mixture."""
+        root = self.weights.sqrt()
+        scaled = self.rows * (root / self._mixture(x))[:, :, None]
+        gradient = -torch.bmm(root[:, None, :], scaled)[:, 0]
+        return gradient, torch.bmm(scaled.transpose(1, 2), scaled)
+
+    def gap(self, x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+        """Return max_i g_i - 1 with g = -gradient, as the problem on the host does."""
+        return (-gradient).amax(dim=1) - 1.0
+
+    def select(self, positions: torch.Tensor) -> MixtureLoss:
+        """Return the loss of some of the bags."""
+        return MixtureLoss(self.rows[positions], self.weights[positions])
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticLoss:
+    r""":math:`\tfrac12 x'Bx - t \cdot x` over the simplex (KDEy-L2, least squares).
+
+    Attributes
+    ----------
+    gram : tensor of shape (k, k)
+    targets : tensor of shape (B, k)
+    """
+
+    gram: torch.Tensor
+    targets: torch.Tensor
+    simplex: ClassVar[bool] = True
+
+    def start(self) -> torch.Tensor:
+        """Return the uniform prevalence."""
+        return uniform(len(self.targets), len(self.gram), self.targets.device)
+
+    def value(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the objective."""
+        return (x * (x @ self.gram / 2 - self.targets)).sum(dim=1)
+
+    def derivatives(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return Bx - t, and B for every bag."""
+        return x @ self.gram - self.targets, self.gram.expand(len(x), -1, -1)
+
+    def gap(self, x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+        """Return the Frank-Wolfe gap."""
+        return frank_wolfe_gap(x, gradient)
+
+    def select(self, positions: torch.Tensor) -> Self:
+        """Return the loss of some of the bags."""
+        return type(self)(self.gram, self.targets[positions])
+
+
+class CauchySchwarzLoss(QuadraticLoss):
+    r"""The quadratic loss over x >= 0: the Cauchy-Schwarz problem, whose optimum is x / sum(x).
+
+    ``gap`` is that of :class:`kdey.matching.squares.CauchySchwarz`, a bound on the divergence.
+    """
+
+    simplex: ClassVar[bool] = False
+
+    def start(self) -> torch.Tensor:
+        """Return the best multiple of the uniform vector."""
+        x = uniform(len(self.targets), len(self.gram), self.targets.device)
+        slope = (x * self.targets).sum(dim=1)
+        curve = (x * (x @ self.gram)).sum(dim=1)
+        return x * (slope / curve)[:, None]
+
+    def gap(self, x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+        """Return log max_i (a_i / (Bx)_i) (x'Bx) / (a . x)."""
+        smooth = gradient + self.targets
+        ratio = torch.where(self.targets > 0, self.targets / smooth, 0.0).amax(dim=1)
+        return (ratio * (x * smooth).sum(dim=1) / (x * self.targets).sum(dim=1)).log()
+
+
+@dataclass(frozen=True, eq=False)
+class DivergenceLoss:
+    r""":math:`\sum_t \varphi(M_t \cdot x, q_t) / r_t` over the simplex (KDEy-HD).
+
+    Attributes
+    ----------
+    templates : tensor of shape (t, k)
+        M, without rows of zeros, which only add a constant.
+    targets : tensor of shape (B, t)
+    shares : tensor of shape (t,)
+        1 / r.
+    generator : str
+        A name in :data:`TENSOR_GENERATORS`.
+    """
+
+    templates: torch.Tensor
+    targets: torch.Tensor
+    shares: torch.Tensor
+    generator: str
+    simplex: ClassVar[bool] = True
+
+    def start(self) -> torch.Tensor:
+        """Return the uniform prevalence."""
+        return uniform(len(self.targets), self.templates.shape[1], self.targets.device)
+
+    def value(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the objective, without the constant of rows of zeros."""
+        value, _, _ = TENSOR_GENERATORS[self.generator]
+        return value(x @ self.templates.T, self.targets) @ self.shares
+
+    def derivatives(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return M' (phi'/r) and M' diag(phi''/r) M."""
+        p = x @ self.templates.T
+        _, first, second = TENSOR_GENERATORS[self.generator]
+        gradient = (first(p, self.targets) * self.shares) @ self.templates
+        curves = second(p, self.targets) * self.shares
+        return gradient, self._hessian(curves)
+
+    def _hessian(self, curves: torch.Tensor) -> torch.Tensor:
+        """Return M' diag(curves) M for every bag, shape (B, k, k)."""
+        # One product with the table of outer products M_t M_t' computes all bags.
+        t, k = self.templates.shape
+        hessian = curves.new_zeros((len(curves), k * k))
+        step = max(1, _OUTER // (k * k))
+        for start in range(0, t, step):
+            part = self.templates[start : start + step]
+            outer = (part[:, :, None] * part[:, None, :]).reshape(len(part), -1)
+            hessian.addmm_(curves[:, start : start + step], outer)
+        return hessian.reshape(-1, k, k)
+
+    def gap(self, x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+        """Return the Frank-Wolfe gap."""
+        return frank_wolfe_gap(x, gradient)
+
+    def select(self, positions: torch.Tensor) -> DivergenceLoss:
+        """Return the loss of some of the bags."""
+        return DivergenceLoss(self.templates, self.targets[positions], self.shares, self.generator)
+
+
+def _topsoe(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+    both = p + q
+    return torch.xlogy(p, 2 * p / both) + torch.xlogy(q, 2 * q / both)
+
+
+def _topsoe_first(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+    return torch.log(2 * p / (p + q))
+
+
+def _topsoe_second(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+    return q / (p * (p + q))
+
+
+#: phi(p, q) and its first two derivatives by p, for p > 0 and q >= 0 of equal shape, by the names
+#: of :data:`kdey.matching.divergence.GENERATORS`. ``reverse-kl`` is missing: it excludes classes
+#: where a bag has no mass, which only the solver of the host can handle.
+TENSOR_GENERATORS: dict[str, tuple[Function, Function, Function]] = {
+    "hellinger": (
+        lambda p, q: (p.sqrt() - q.sqrt()) ** 2,
+        lambda p, q: 1.0 - (q / p).sqrt(),
+        lambda p, q: 0.5 * q.sqrt() / (p * p.sqrt()),
+    ),
+    "topsoe": (_topsoe, _topsoe_first, _topsoe_second),
+    "jensen-shannon": (
+        lambda p, q: 0.5 * _topsoe(p, q),
+        lambda p, q: 0.5 * _topsoe_first(p, q),
+        lambda p, q: 0.5 * _topsoe_second(p, q),
+    ),
+    "kl": (
+        lambda p, q: torch.xlogy(q, q / p) - q + p,
+        lambda p, q: 1.0 - q / p,
+        lambda p, q: q / (p * p),
+    ),
+    "chi2": (
+        lambda p, q: (p - q) ** 2 / (p + q),
+        lambda p, q: 1.0 - 4.0 * (q / (p + q)) ** 2,
+        lambda p, q: 8.0 * q * q / (p + q) ** 3,
+    ),
+}
+
+#: Largest step, as a share of the way to the border.
+_MAX_STEP = 0.995
+
+#: Added to the diagonal, relative to it, so that duplicated classes do not make systems singular.
+_RIDGE = 1e-13
+
+#: Number of halvings of a step, after which it is accepted as it is.
+_HALVINGS = 12
+
+#: The remaining barrier term must be smaller than the tolerance of the gap by this factor.
+_MARGIN = 1e-2
+
+
+def solve_interior(
+    loss: Loss, tol: torch.Tensor | float, max_iter: int
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Minimise the loss of every bag.
+
+    Parameters
+    ----------
+    loss : Loss
+    tol : float or tensor of shape (B,)
+        Gap to which each bag is solved.
+    max_iter : int
+
+    Returns
+    -------
+    x : tensor of shape (B, k)
+        The minimisers.
+    gap : tensor of shape (B,)
+        Their certificates.
+    n_iter : int64 tensor of shape (B,)
+    """
+    x = loss.start()
+    n = len(x)
+    gap = torch.full((n,), torch.inf, dtype=torch.float64, device=x.device)
+    n_iter = torch.zeros(n, dtype=torch.int64, device=x.device)
+    limit = torch.as_tensor(tol, dtype=torch.float64, device=x.device).expand(n)
+    active = torch.arange(n, device=x.device)
+    state = _State.initial(loss, x, limit)
+    for iteration in range(1, max_iter + 1):
+        state.step()
+        done = state.is_converged()
+        if iteration == max_iter:
+            done = torch.ones_like(done)
+        # Removing bags copies the rows of the others, which pays once half of them are done.
+        if not bool(done.all()) and 2 * int(done.sum()) < len(done):
+            continue
+        finished = torch.nonzero(done)[:, 0]
+        bags = active[finished]
+        x[bags], rest_gap = _polish(state.select(finished))
+        gap[bags], n_iter[bags] = rest_gap.clamp(min=0.0), iteration
+        if len(finished) == len(done):
+            break
+        rest = torch.nonzero(~done)[:, 0]
+        state, active = state.select(rest), active[rest]
+    return x, gap, n_iter
+
+
+class _State:
+    """The iterates of the bags that have not converged."""
+
+    def __init__(self, loss: Loss, x: torch.Tensor, z: torch.Tensor, limit: torch.Tensor) -> None:
+        self.loss, self.x, self.z, self.limit = loss, x, z, limit
+        self.gradient, self.hessian = loss.derivatives(x)
+
+    @classmethod
+    def initial(cls, loss: Loss, x: torch.Tensor, limit: torch.Tensor) -> _State:
+        """Return the state at a starting point, with slacks of a suitable size."""
+        gradient, _ = loss.derivatives(x)
+        spread = gradient.amax(dim=1) - gradient.amin(dim=1)
+        size = (x.sum(dim=1) * gradient.abs().amax(dim=1) * 1e-3).clamp(min=1e-12)
+        mu = torch.maximum(0.1 * spread * x.mean(dim=1), size / x.shape[1])
+        return cls(loss, x, mu[:, None] / x, limit)
+
+    def select(self, positions: torch.Tensor) -> _State:
+        """Return the state of some of the bags, without computing derivatives."""
+        state = object.__new__(_State)
+        state.loss, state.limit = self.loss.select(positions), self.limit[positions]
+        state.x, state.z = self.x[positions], self.z[positions]
+        state.gradient, state.hessian = self.gradient[positions], self.hessian[positions]
+        return state
+
+    def is_converged(self) -> torch.Tensor:
+        """Return whether both certificate and barrier term are small enough, shape (B,)."""
+        gap = self.loss.gap(self.x, self.gradient)
+        rest = (self.x * self.z).sum(dim=1) / (1.0 if self.loss.simplex else self._size())
+        return (gap <= self.limit) & (rest <= torch.clamp(_MARGIN * self.limit, min=1e-15))
+
+    def _size(self) -> torch.Tensor:
+        """Return the size of the objective (B,), relative to which a barrier term is small."""
+        return (self.x * (self.gradient - self.z)).sum(dim=1).abs().clamp(min=1.0)
+
+    def step(self) -> None:
+        """Make one step, with a barrier chosen by a predictor step."""
+        x, z = self.x, self.z
+        products = (x * z).mean(dim=1)
+        # The predictor step has no barrier; the longer it can be, the smaller is the next barrier.
+        factor = _factor(self.hessian, z / x)
+        predictor = self._direction(factor, torch.zeros_like(products))
+        slack = -z - z / x * predictor
+        length = torch.minimum(_longest_step(x, predictor), _longest_step(z, slack))
+        mu = products * ((1.0 - length) ** 2).clamp(1e-3, 0.5)
+        self._advance(self._direction(factor, mu), mu)
+
+    def _direction(self, factor: torch.Tensor, mu: torch.Tensor) -> torch.Tensor:
+        """Return the Newton direction of x for the barrier ``mu``, shape (B, k)."""
+        right = mu[:, None] / self.x - self.gradient
+        if not self.loss.simplex:
+            return _solve(factor, right[:, :, None])[:, :, 0]
+        both = _solve(factor, torch.stack([right, torch.ones_like(right)], dim=2))
+        shift = both[:, :, 0].sum(dim=1) / both[:, :, 1].sum(dim=1)
+        return both[:, :, 0] - shift[:, None] * both[:, :, 1]
+
+    def _advance(self, move: torch.Tensor, mu: torch.Tensor) -> None:
+        """Move x and z along a direction, halving the step of bags whose barrier function rises."""
+        slack = mu[:, None] / self.x - self.z - self.z / self.x * move
+        length = _MAX_STEP * _longest_step(self.x, move)
+        slope = ((self.gradient - mu[:, None] / self.x) * move).sum(dim=1)
+        before = self._barrier(self.x, mu)
+        rounding = 1e-14 * before.abs()
+        for _ in range(_HALVINGS):
+            x = self.x + length[:, None] * move
+            bad = ~(self._barrier(x, mu) <= before + 1e-4 * length * slope + rounding)
+            if not bool(bad.any()):
+                break
+            length = torch.where(bad, length / 2, length)
+        self.x = self.x + length[:, None] * move
+        if self.loss.simplex:
+            self.x = self.x / self.x.sum(dim=1, keepdim=True)
+        self.z = self.z + (_MAX_STEP * _longest_step(self.z, slack))[:, None] * slack
+        self.gradient, self.hessian = self.loss.derivatives(self.x)
+
+    def _barrier(self, x: torch.Tensor, mu: torch.Tensor) -> torch.Tensor:
+        return self.loss.value(x) - mu * x.log().sum(dim=1)
+
+
+def _longest_step(x: torch.Tensor, move: torch.Tensor) -> torch.Tensor:
+    """Return the longest step of ``x`` along ``move`` until an entry is zero, at most one, (B,)."""
+    ratio = torch.where(move < 0, -x / move, torch.inf)
+    return ratio.amin(dim=1).clamp(max=1.0)
+
+
+def _factor(hessian: torch.Tensor, diagonal: torch.Tensor) -> torch.Tensor:
+    """Return the Cholesky factors of H + diag, with a larger ridge if rounding requires it."""
+    curvature = torch.diagonal(hessian, dim1=1, dim2=2)
+    floor = curvature.amax(dim=1, keepdim=True) * 1e-3
+    matrix = hessian + torch.diag_embed(diagonal + _RIDGE * torch.maximum(curvature, floor))
+    factor, failures = torch.linalg.cholesky_ex(matrix)
+    ridge = 1e3 * _RIDGE
+    while bool((failures > 0).any()) and ridge < 1e-3:
+        more = torch.where(failures > 0, ridge, 0.0)[:, None] * torch.maximum(curvature, floor)
+        factor, failures = torch.linalg.cholesky_ex(matrix + torch.diag_embed(more))
+        ridge *= 1e3
+    return factor
+
+
+def _solve(factor: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Return the solutions of batched systems, from Cholesky factors."""
+    # Triangular solves are batched everywhere, which cholesky_solve is not in every build.
+    half = torch.linalg.solve_triangular(factor, right, upper=False)
+    return torch.linalg.solve_triangular(factor.transpose(1, 2), half, upper=True)
+
+
+def _polish(state: _State) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return x with exact zeros and its gap if this gap is as good, else x as it is and its gap."""
+    loss, x = state.loss, state.x
+    gap = loss.gap(x, state.gradient)
+    inside = x > state.z / state.hessian.diagonal(dim1=1, dim2=2).clamp(min=1e-300)
+    inside &= x > 1e-9 * x.amax(dim=1, keepdim=True)
+    polished = _newton_inside(state, inside)
+    feasible = (polished >= 0).all(dim=1) & torch.isfinite(polished).all(dim=1)
+    polished = torch.where(feasible[:, None], polished, x)
+    polished_gap = loss.gap(polished, loss.derivatives(polished)[0])
+    better = feasible & (polished_gap <= torch.maximum(gap, state.limit))
+    return torch.where(better[:, None], polished, x), torch.where(better, polished_gap, gap)
+
+
+def _newton_inside(state: _State, inside: torch.Tensor) -> torch.Tensor:
+    """Return x after a Newton step among the classes ``inside``, the others at zero."""
+    both = inside[:, :, None] & inside[:, None, :]
+    hessian = torch.where(both, state.hessian, 0.0)
+    factor = _factor(hessian, (~inside).double())
+    x = torch.where(inside, state.x, 0.0)
+    # To first order, the gradient at the point where the other classes are zero.
+    gradient = state.gradient + torch.bmm(state.hessian, (x - state.x)[:, :, None])[:, :, 0]
+    right = torch.where(inside, -gradient, 0.0)
+    if not state.loss.simplex:
+        return torch.where(inside, x + _solve(factor, right[:, :, None])[:, :, 0], 0.0)
+    pair = _solve(factor, torch.stack([right, inside.double()], dim=2))
+    excess = x.sum(dim=1) - 1.0 + pair[:, :, 0].sum(dim=1)
+    shift = (excess / pair[:, :, 1].sum(dim=1))[:, None]
+    return torch.where(inside, x + pair[:, :, 0] - shift * pair[:, :, 1], 0.0)

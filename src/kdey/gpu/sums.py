@@ -201,9 +201,10 @@ class PaddedReferences:
         """
         bound = 2.0 ** math.ceil(math.log2(max(largest_query, 2.0**-100)))
         scale = _scale(refs, bound, largest_bandwidth)
-        range_of_u = _Range.of(refs, bound, scale)
-        factor = range_of_u.norm_factor(scale * largest_bandwidth)
-        empty = range_of_u.empty(factor)
+        half_norm, size = _largest_products(refs, bound, scale)
+        factor = _norm_factor(half_norm, size, scale * largest_bandwidth)
+        # A number between all products and those of padding.
+        empty = (_FAR_HALF * _FAR_HALVES * factor - size) / 2.0
         return refs.packed((scale, factor, empty), lambda: cls._pack(refs, scale, factor, empty))
 
     @classmethod
@@ -252,40 +253,24 @@ class PaddedReferences:
         return x
 
 
-@dataclass(frozen=True)
-class _Range:
-    """Bounds of the products x . y - |y|^2 / 2 of scaled queries and references.
+def _largest_products(
+    refs: DeviceReferences, largest_query: float, scale: float
+) -> tuple[float, float]:
+    """Return the largest |y|^2 / 2 and x . y - |y|^2 / 2 of scaled references and queries."""
+    half_norm = scale**2 * refs.squared_radius / 2
+    query = scale * (largest_query + refs.largest_centre) * math.sqrt(refs.points.shape[1])
+    return half_norm, query * math.sqrt(2.0 * half_norm) + half_norm
 
-    Attributes
-    ----------
-    half_norm : float
-        Largest |y|^2 / 2.
-    size : float
-        Largest size of a product.
+
+def _norm_factor(half_norm: float, size: float, bandwidth: float) -> float:
+    """Return the smallest power of two by which norms and padding can be folded.
+
+    Half norms divided by it are float16, and padding is far below all products, of at most this
+    size, at this scaled bandwidth. A larger factor would leave fewer bits of small norms.
     """
-
-    half_norm: float
-    size: float
-
-    @classmethod
-    def of(cls, refs: DeviceReferences, largest_query: float, scale: float) -> _Range:
-        half_norm = scale**2 * refs.squared_radius / 2
-        query = scale * (largest_query + refs.largest_centre) * math.sqrt(refs.points.shape[1])
-        return cls(half_norm, query * math.sqrt(2.0 * half_norm) + half_norm)
-
-    def norm_factor(self, bandwidth: float) -> float:
-        """Return the smallest power of two by which norms and padding can be folded.
-
-        Half norms divided by it are float16, and padding is far below all products at this scaled
-        bandwidth. A larger factor would leave fewer bits of small norms.
-        """
-        far = 2.0 * self.size + _NEGLIGIBLE_BITS * math.log(2.0) * bandwidth**2
-        least = max(far / (-_FAR_HALF * _FAR_HALVES), self.half_norm / -_FAR_HALF, 2.0**-14)
-        return float(2.0 ** math.ceil(math.log2(least)))
-
-    def empty(self, norm_factor: float) -> float:
-        """Return a number between all products and those of padding."""
-        return (_FAR_HALF * _FAR_HALVES * norm_factor - self.size) / 2.0
+    far = 2.0 * size + _NEGLIGIBLE_BITS * math.log(2.0) * bandwidth**2
+    least = max(far / (-_FAR_HALF * _FAR_HALVES), half_norm / -_FAR_HALF, 2.0**-14)
+    return float(2.0 ** math.ceil(math.log2(least)))
 
 
 def _fold_norms(

@@ -53,10 +53,10 @@ from kdey.intervals.moments import (
     training_moments,
 )
 from kdey.intervals.region import Region, Uncertainty, region_from_covariance
-from kdey.matching.base import IntervalSource
+from kdey.matching import IntervalSource
 from kdey.model import Model
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.base import ArrayRows, CompositeRows, RowMap, Rows
+from kdey.rows import ArrayRows, CompositeRows, RowMap, Rows
 from kdey.rows.posterior import RatioMap
 
 
@@ -97,8 +97,7 @@ def interval_source(model: Model) -> IntervalSource:
     source = model.matching.interval_source
     if source == "moments":
         return source if model.training is not None else "bootstrap"
-    derivable = model.is_learnt and model.matching.bag_summary == "mean"
-    return source if derivable else "bootstrap"
+    return source if model.is_learnt else "bootstrap"
 
 
 def moment_map(model: Model) -> RowMap:
@@ -288,29 +287,23 @@ def linearise_likelihood_on(
     -------
     MomentEquations
     """
-    from kdey.gpu.bags import (
-        SortedRows,  # imports torch
-        adapted_bag_means,  # imports torch
-        batch_moments,  # imports torch
-    )
+    from kdey.gpu.bags import ClassTensors, adapted_bag_means, batch_moments  # imports torch
 
     training = moment_training_rows(model)
     assert training is not None, "calibrated moments come from training rows"
     prevalences = adapting_prevalence(estimates, bags.effective_sizes, training)
-    densities = moment_map(model).tensor_rows(as_tensor(points, device))
+    tensor_rows = moment_map(model).tensor_rows
+    assert tensor_rows is not None, "calibrated posteriors are computed on tensors"
+    densities = tensor_rows(as_tensor(points, device))
     means = adapted_bag_means(densities, bags.bags, prevalences)
     thin = training.thinned
-    batch = batch_moments(
-        SortedRows(training.rows, training.weights, training.offsets),
-        SortedRows(thin.rows, thin.weights, thin.offsets),
+    matrices, covariances = batch_moments(
+        ClassTensors.of(training.rows, training.weights, training.offsets, device),
+        ClassTensors.of(thin.rows, thin.weights, thin.offsets, device),
         prevalences,
-        device,
     )
     moments = [
-        moments_of(training, prevalence, matrix, covariances)
-        for prevalence, matrix, covariances in zip(
-            prevalences, batch.matrices, batch.covariances, strict=True
-        )
+        moments_of(training, *each) for each in zip(prevalences, matrices, covariances, strict=True)
     ]
     return linearised(means, estimates, np.ones(estimates.shape), bags, moments)
 

@@ -39,11 +39,15 @@ from kdey.bags import Array, Bags, Indices, SampledBag, offsets_of
 from kdey.intervals.analytic import moment_rows
 from kdey.intervals.moments import adapted
 from kdey.intervals.region import Region, Uncertainty, region_from_draws
+from kdey.matching import Composite
 from kdey.matching.likelihood import MaximiseLikelihood, MixtureLikelihood, solve_mixture
+from kdey.matching.squares import MatchMeans, match_templates
 from kdey.model import Model
 from kdey.options import Options
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.base import DensityReplicator, Rows, TemplateReplicator
+from kdey.rows import Replicator, Rows
+from kdey.rows.kernel import KernelDensityMap
+from kdey.rows.posterior import PosteriorMap
 
 #: Takes counts (n, m) and the number of the first replicate, returns estimates (n, k).
 ReplicateSolver: TypeAlias = Callable[[Indices, int], Array]
@@ -201,8 +205,8 @@ def replicate_solver(
     -------
     ReplicateSolver
     """
-    if model.row_map.is_composite:
-        return _combined(model, bag, templates, seed, n_threads)
+    if model.row_map.is_composite and isinstance(model.matching, Composite):
+        return _combined(model, model.matching, bag, templates, seed, n_threads)
     likelihood = model.likelihood
     exact = None if likelihood is None or not likelihood.is_exact else likelihood
     if not templates or model.training is None or not model.is_learnt:
@@ -211,20 +215,24 @@ def replicate_solver(
         return _fixed_likelihood(model, exact, bag, n_threads)
     replicates = TrainingReplicates(model.training, seed)
     if exact is not None:
-        densities = model.row_map.replicate_densities(
-            bag.points, bag.rows, model.training, n_threads
-        )
-        if densities is not None:
+        if isinstance(model.row_map, KernelDensityMap):
+            densities = model.row_map.replicate_densities(
+                bag.points, bag.rows, model.training, n_threads
+            )
             return _replicated_densities(model, exact, bag, densities, replicates, n_threads)
-    elif model.matching.takes_templates:
+    elif isinstance(model.matching, MatchMeans) and isinstance(model.row_map, PosteriorMap):
         drawn = model.row_map.replicate_templates(model.training)
-        if drawn is not None:
-            return _replicated_templates(model, bag, drawn, replicates, n_threads)
+        return _replicated_templates(model, bag, drawn, replicates, n_threads)
     return _refitted(model, bag, replicates, n_threads)
 
 
 def _combined(
-    model: Model, bag: EstimatedBag, templates: bool, seed: int, n_threads: int
+    model: Model,
+    matching: Composite,
+    bag: EstimatedBag,
+    templates: bool,
+    seed: int,
+    n_threads: int,
 ) -> ReplicateSolver:
     """Solve replicates by every member of a composite and combine the estimates."""
     members = [
@@ -234,7 +242,7 @@ def _combined(
 
     def solve(counts: Indices, first: int) -> Array:
         estimates = np.array([member(counts, first) for member in members])
-        return model.matching.combine_estimates(estimates, model.row_map.shares)
+        return matching.combine_estimates(estimates, model.row_map)
 
     return solve
 
@@ -275,7 +283,7 @@ def _replicated_densities(
     model: Model,
     likelihood: MaximiseLikelihood,
     bag: EstimatedBag,
-    densities: DensityReplicator,
+    densities: Replicator,
     replicates: TrainingReplicates,
     n_threads: int,
 ) -> ReplicateSolver:
@@ -296,7 +304,7 @@ def _replicated_densities(
 def _replicated_templates(
     model: Model,
     bag: EstimatedBag,
-    templates: TemplateReplicator,
+    templates: Replicator,
     replicates: TrainingReplicates,
     n_threads: int,
 ) -> ReplicateSolver:
@@ -305,7 +313,7 @@ def _replicated_templates(
     def solve(counts: Indices, first: int) -> Array:
         targets = bag.rows.mean(bag.bags(counts))
         drawn = templates(replicates.many(range(first, first + len(counts))))
-        return model.matching.match_templates(drawn, targets, n_threads)
+        return match_templates(drawn, targets, n_threads)
 
     return solve
 

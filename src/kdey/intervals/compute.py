@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from kdey._display import warn
 from kdey.arrays import on_host
 from kdey.bags import Array, Bags, SampledBag, SampledBags, sampled_bags
-from kdey.gpu.route import match_rows, rows_on
+from kdey.gpu import match_rows, rows_on
 from kdey.intervals.analytic import (
     AnalyticUncertainty,
     has_calibrated_moments,
@@ -41,10 +41,10 @@ from kdey.intervals.estimate import Decisions, Estimates
 from kdey.intervals.moments import MomentEquations
 from kdey.intervals.profile import profile_intervals, wilson
 from kdey.intervals.region import Uncertainty, UnknownUncertainty
-from kdey.matching.base import IntervalSource, Solution
+from kdey.matching import IntervalSource, Solution
 from kdey.model import HOST, AnyModel, Model, Place
 from kdey.options import IntervalWarning, Options
-from kdey.rows.base import ArrayRows
+from kdey.rows import ArrayRows
 from kdey.status import FEW_LABELS
 
 #: The note of estimates whose bootstrap did not resample the training data.
@@ -145,11 +145,11 @@ def _decisions(model: Model, points: NDArray[Any], bags: Bags, n_threads: int) -
 
 def _has_device_moments(model: Model) -> bool:
     """Return whether a device can solve the problem and compute its moments."""
-    if model.matching.device_problem(model.row_map) is None:
+    if model.matching.device_form(model.row_map) is None:
         return False
     if model.likelihood is None:
         return True
-    return has_calibrated_moments(model) and moment_map(model).has_tensor_rows
+    return has_calibrated_moments(model) and moment_map(model).tensor_rows is not None
 
 
 def _by_answers(

@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from kdey.bags import Array, offsets_of
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.base import RowMap
+from kdey.rows import RowMap
 from kdey.rows.kernel import reference_order
 
 Indices = NDArray[np.int64]

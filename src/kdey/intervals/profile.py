@@ -41,7 +41,7 @@ from scipy.special import ndtri, stdtrit
 
 from kdey.bags import Array, Indices
 from kdey.intervals.moments import MomentEquations, smoothed
-from kdey.matching.base import frank_wolfe_gap
+from kdey.matching import frank_wolfe_gap
 from kdey.matching.sqp import solve_programs
 
 #: Numbers per array of a chunk of bags, which bounds the memory.

@@ -55,10 +55,10 @@ from kdey.labelled.shares import (
     sample_offsets,
     without_labels,
 )
-from kdey.matching.base import Solution, exact_solution
+from kdey.matching import Solution, exact_solution
 from kdey.model import Model
 from kdey.options import LABEL_SHIFT, LABELS, PREDICTION_POWERED, WAYS, Options
-from kdey.rows.base import Rows
+from kdey.rows import Rows
 from kdey.rows.posterior import RatioMap
 
 #: The note of bags in which every instance has a label.

@@ -74,11 +74,11 @@ from kdey.intervals.estimate import Estimate, Estimates
 from kdey.intervals.merging import Merging
 from kdey.intervals.moments import smoothed
 from kdey.intervals.region import Region, Uncertainty, region_from_covariance
-from kdey.matching.base import Solution, exact_solution
+from kdey.matching import Composite, Solution, exact_solution
 from kdey.matching.likelihood import MaximiseLikelihood, MixtureLikelihood
 from kdey.model import Model, Place
 from kdey.options import Options
-from kdey.rows.base import Rows
+from kdey.rows import Rows
 from kdey.validation import check_weights, encode_labels
 
 Indices = NDArray[np.int64]
@@ -582,7 +582,8 @@ def joint_solution(
             np.array([_combined_shares(s, b) for s, b in zip(samples, bases, strict=True)])
         )
     parts = [_member_solution(likelihood, part, samples, n_threads) for part in rows.members]
-    return model.matching.combine(parts, model.row_map.shares)
+    matching = model.matching
+    return matching.combine(parts, model.row_map) if isinstance(matching, Composite) else parts[0]
 
 
 def _combined_shares(sample: LabelledSample, base: Estimate) -> Array:

@@ -22,24 +22,23 @@ from scipy.special import rel_entr
 
 from kdey import native
 from kdey.bags import Array, Bags
-from kdey.matching.base import (
-    DeviceProblem,
-    Indices,
+from kdey.matching import (
+    AnyMatching,
+    DeviceForm,
     IntervalSource,
     Matching,
+    Problem,
     Solution,
     _start_of,
     blank_solution,
     check_non_negative,
     check_start,
-    frank_wolfe_gap,
     join,
     warn_stalled,
     warn_uninformative,
-    with_fields,
 )
 from kdey.matching.sqp import solve_sqp
-from kdey.rows.base import RowMap, Rows
+from kdey.rows import RowMap, Rows
 from kdey.rows.monte_carlo import MonteCarloMap
 
 Function = Callable[[Array, Array], Array]
@@ -227,7 +226,7 @@ NEGATIVE_LOG = _negative_log()
 
 
 @dataclass(frozen=True, eq=False)
-class Divergence:
+class Divergence(Problem):
     r"""Divergence of each bag's profile to the mixture of the class profiles.
 
     .. math:: f(\alpha) = \sum_t \phi(p_t, q_t) / r_t, \qquad p = M \alpha
@@ -263,20 +262,12 @@ class Divergence:
         reference = check_non_negative(divisors, "reference", (len(templates),))
         if not (reference > 0).all():
             raise ValueError("reference must be positive")
-        object.__setattr__(self, "templates", templates)
-        object.__setattr__(self, "targets", targets)
-        object.__setattr__(self, "generator", resolve_generator(self.generator))
-        object.__setattr__(self, "reference", reference)
-
-    @property
-    def n_bags(self) -> int:
-        """Number of bags."""
-        return len(self.targets)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes k."""
-        return int(self.templates.shape[1])
+        vars(self).update(
+            templates=templates,
+            targets=targets,
+            generator=resolve_generator(self.generator),
+            reference=reference,
+        )
 
     @property
     def is_finite(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -319,13 +310,8 @@ class Divergence:
 
     def gap(self, prevalences: Array) -> Array:
         """Return the Frank-Wolfe gap, a bound on f - min f, shape (n_bags,); NaN if f is inf."""
-        gradient = self.gradient(prevalences)
         finite = np.isfinite(self.objective(prevalences))
-        return np.where(finite, frank_wolfe_gap(prevalences, gradient), np.nan)
-
-    def take(self, which: Indices) -> Divergence:
-        """Return the problem of the bags at positions ``which``."""
-        return with_fields(self, targets=self.targets[which])
+        return np.where(finite, super().gap(prevalences), np.nan)
 
 
 def solve_divergence(
@@ -391,7 +377,7 @@ def _solve_restricted(problem: Divergence, tol: float, max_iter: int, n_threads:
     """Solve one bag over the classes that it allows; the others stay at zero."""
     allowed = np.flatnonzero(problem.allowed[0])
     templates = np.ascontiguousarray(problem.templates[:, allowed])
-    part = with_fields(problem, templates=templates)
+    part = problem._with(templates=templates)
     solved = _solve_divergence(part, tol, max_iter, None, n_threads)
     prevalence = np.zeros((1, problem.n_classes))
     prevalence[:, allowed] = solved.prevalence
@@ -418,18 +404,11 @@ class MatchDivergence(Matching[Divergence]):
     def __post_init__(self) -> None:
         resolve_generator(self.divergence)
 
-    @property
-    def takes_quick_rows(self) -> bool:
-        """Whether the profile of the bag enters without a logarithm or a quotient."""
-        return self.divergence == "hellinger"
-
-    def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
-        """Return the divergence problem if rows are kernels at drawn points."""
+    def device_form(self, row_map: RowMap) -> DeviceForm | None:
+        """Return "divergence" if rows are kernels at drawn points."""
         if not isinstance(row_map, MonteCarloMap) or self.divergence in ON_HOST:
             return None
-        if not row_map.templates.any(axis=1).all():
-            return None
-        return DeviceProblem("divergence", divergence=self.divergence)
+        return "divergence" if row_map.templates.any(axis=1).all() else None
 
     def problem(
         self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
@@ -453,3 +432,11 @@ class MatchDivergence(Matching[Divergence]):
             solution.objective[no_mass] = solution.gap[no_mass] = np.nan
             solution.converged[no_mass] = False
         return solution
+
+
+def takes_quick_rows(matching: AnyMatching) -> bool:
+    """Return whether rows accurate to six digits of their largest entries are accurate enough.
+
+    They are where the profile of the bag enters without a logarithm or a quotient.
+    """
+    return isinstance(matching, MatchDivergence) and matching.divergence == "hellinger"

@@ -14,31 +14,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array, Bags
-from kdey.matching.base import (
-    BagSummary,
+from kdey.matching import (
     Indices,
     IntervalSource,
     Matching,
+    Problem,
     Solution,
     check_array,
     check_non_negative,
     check_start,
-    with_fields,
+    concatenate,
 )
 from kdey.matching.divergence import GENERATORS
 from kdey.matching.sqp import solve_sqp
 from kdey.matching.squares import LeastSquares, solve_least_squares
-from kdey.rows.base import RowMap, Rows
+from kdey.rows import RowMap, Rows
+from kdey.rows.histogram import SortedScores
 
 
 @dataclass(frozen=True, eq=False)
-class HistogramCauchySchwarz:
+class HistogramCauchySchwarz(Problem):
     r"""Mean over the class-wise histograms c of their Cauchy-Schwarz divergence.
 
     .. math:: f(\alpha) = \frac1C \sum_c -\log \frac{q_c \cdot p_c}{|q_c| |p_c|},
@@ -58,7 +59,6 @@ class HistogramCauchySchwarz:
     targets: Array
     _grams: Array = field(init=False, repr=False)
     _pulls: Array = field(init=False, repr=False)
-    convex: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         templates = check_non_negative(self.templates, "templates", (None, None, None))
@@ -67,25 +67,17 @@ class HistogramCauchySchwarz:
             raise ValueError("templates holds a histogram without mass")
         if not (targets.sum(axis=2) > 0).all():
             raise ValueError("targets holds a histogram without mass")
-        object.__setattr__(self, "templates", templates)
-        object.__setattr__(self, "targets", targets)
-        object.__setattr__(self, "_grams", np.einsum("cbi,cbj->cij", templates, templates))
+        vars(self).update(
+            templates=templates,
+            targets=targets,
+            _grams=np.einsum("cbi,cbj->cij", templates, templates),
+        )
         # a_c / |q_c| is all that f needs of a bag. Dividing by the largest bin first keeps squares
         # from overflowing or underflowing.
         relative = targets / targets.max(axis=2, keepdims=True)
         norms = np.sqrt((relative**2).sum(axis=2))[:, :, None]
         pulls = np.matmul((relative / norms).transpose(1, 0, 2), templates).transpose(1, 0, 2)
-        object.__setattr__(self, "_pulls", np.ascontiguousarray(pulls))
-
-    @property
-    def n_bags(self) -> int:
-        """Number of bags."""
-        return len(self.targets)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes k."""
-        return int(self.templates.shape[2])
+        vars(self).update(_pulls=np.ascontiguousarray(pulls))
 
     def objective(self, prevalences: Array) -> Array:
         """Return f at one prevalence per bag, shape (n_bags,); inf if histograms do not overlap."""
@@ -111,13 +103,9 @@ class HistogramCauchySchwarz:
         grams = ((1.0 / norm) @ self._grams.reshape(c, k * k)).reshape(n, k, k)
         return np.asarray((grams - v.transpose(0, 2, 1) @ v) / c)
 
-    def gap(self, prevalences: Array) -> Array:
-        """Return NaN, shape (n_bags,): the problem is not convex and has no certificate."""
-        return np.full(len(prevalences), np.nan)
-
-    def take(self, which: Indices) -> HistogramCauchySchwarz:
+    def take(self, which: Indices) -> Self:
         """Return the problem of the bags at positions ``which``."""
-        return with_fields(self, targets=self.targets[which], _pulls=self._pulls[which])
+        return self._with(targets=self.targets[which], _pulls=self._pulls[which])
 
     def _products(self, prevalences: Array) -> tuple[Array, Array, Array]:
         """Return q.p/|q| (n, C), p.p (n, C) and B_c alpha (n, C, k)."""
@@ -129,7 +117,7 @@ class HistogramCauchySchwarz:
 
 
 @dataclass(frozen=True, eq=False)
-class MeanHellinger:
+class MeanHellinger(Problem):
     r"""Mean over the class-wise histograms c of their Hellinger distance.
 
     .. math:: f(\alpha) = \frac1C \sum_c \sqrt{s_c}, \qquad
@@ -149,23 +137,11 @@ class MeanHellinger:
 
     templates: Array
     targets: Array
-    convex: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         templates = check_non_negative(self.templates, "templates", (None, None, None))
         targets = check_non_negative(self.targets, "targets", (None, *templates.shape[:2]))
-        object.__setattr__(self, "templates", templates)
-        object.__setattr__(self, "targets", targets)
-
-    @property
-    def n_bags(self) -> int:
-        """Number of bags."""
-        return len(self.targets)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes k."""
-        return int(self.templates.shape[2])
+        vars(self).update(templates=templates, targets=targets)
 
     def objective(self, prevalences: Array) -> Array:
         """Return f at one prevalence per bag, shape (n_bags,)."""
@@ -194,14 +170,6 @@ class MeanHellinger:
         flat = self._flat
         scaled = np.sqrt(curve.reshape(len(p), -1))[:, :, None] * flat
         return np.asarray(scaled.transpose(0, 2, 1) @ scaled)
-
-    def gap(self, prevalences: Array) -> Array:
-        """Return NaN, shape (n_bags,): the problem is not convex and has no certificate."""
-        return np.full(len(prevalences), np.nan)
-
-    def take(self, which: Indices) -> MeanHellinger:
-        """Return the problem of the bags at positions ``which``."""
-        return with_fields(self, targets=self.targets[which])
 
     @property
     def _flat(self) -> Array:
@@ -234,7 +202,7 @@ DissimilarityFunction: TypeAlias = Callable[[Array, Array], Array]
 
 
 @dataclass(frozen=True, eq=False)
-class Dissimilarity:
+class Dissimilarity(Problem):
     r"""Dissimilarity between the histogram of a bag and the mixture of two class histograms.
 
     .. math:: f(\alpha) = d(\alpha_0 h_0 + \alpha_1 h_1, q)
@@ -253,32 +221,13 @@ class Dissimilarity:
     def __post_init__(self) -> None:
         templates = check_non_negative(self.templates, "templates", (None, 2))
         targets = check_non_negative(self.targets, "targets", (None, len(templates)))
-        object.__setattr__(self, "templates", templates)
-        object.__setattr__(self, "targets", targets)
-
-    @property
-    def n_bags(self) -> int:
-        """Number of bags."""
-        return len(self.targets)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes, always two."""
-        return 2
+        vars(self).update(templates=templates, targets=targets)
 
     def objective(self, prevalences: Array) -> Array:
         """Return f at one prevalence per bag, shape (n_bags,)."""
         function = resolve_dissimilarity(self.dissimilarity)
         with np.errstate(divide="ignore", invalid="ignore"):
             return function(prevalences @ self.templates.T, self.targets)
-
-    def gap(self, prevalences: Array) -> Array:
-        """Return NaN, shape (n_bags,): nothing is known about the dissimilarity."""
-        return np.full(len(prevalences), np.nan)
-
-    def take(self, which: Indices) -> Dissimilarity:
-        """Return the problem of the bags at positions ``which``."""
-        return with_fields(self, targets=self.targets[which])
 
 
 def _manhattan(p: Array, q: Array) -> Array:
@@ -334,7 +283,7 @@ NORMS = ("l1", "max")
 
 
 @dataclass(frozen=True, eq=False)
-class CdfDistance:
+class CdfDistance(Problem):
     r"""Distance between the cumulative distribution of a bag and a mixture of two classes.
 
     .. math:: f(\alpha) = \| \alpha_0 F_0 + \alpha_1 F_1 - Q \|
@@ -367,19 +316,7 @@ class CdfDistance:
             raise ValueError("weights must be non-negative")
         if self.norm not in NORMS:
             raise ValueError(f"norm must be one of {NORMS}, got {self.norm!r}")
-        object.__setattr__(self, "templates", templates)
-        object.__setattr__(self, "targets", targets)
-        object.__setattr__(self, "weights", weights)
-
-    @property
-    def n_bags(self) -> int:
-        """Number of bags."""
-        return len(self.targets)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes, always two."""
-        return 2
+        vars(self).update(templates=templates, targets=targets, weights=weights)
 
     def objective(self, prevalences: Array) -> Array:
         """Return f at one prevalence per bag, shape (n_bags,)."""
@@ -403,10 +340,6 @@ class CdfDistance:
         up = -(slope + kinks) * prevalences[:, 0]
         down = (slope - kinks) * prevalences[:, 1]
         return np.asarray(np.maximum(np.maximum(up, down), 0.0))
-
-    def take(self, which: Indices) -> CdfDistance:
-        """Return the problem of the bags at positions ``which``."""
-        return with_fields(self, targets=self.targets[which])
 
 
 #: Number of bags solved together; bounds the memory of their Hessians (k^2 per bag and start).
@@ -442,10 +375,7 @@ def solve_nonconvex(
         bags = np.arange(first, min(first + CHUNK, problem.n_bags))
         part_start = None if start is None else start[bags]
         parts.append(_solve_chunk(problem.take(bags), part_start, max_iter, n_threads))
-    fields = (
-        np.concatenate(column) for column in zip(*(vars(p).values() for p in parts), strict=True)
-    )
-    return Solution(*fields)
+    return concatenate(parts)
 
 
 def _solve_chunk(
@@ -591,7 +521,6 @@ class MatchHistograms(Matching[HistogramProblem]):
         return solve_nonconvex(problem)
 
 
-@dataclass(frozen=True)
 class MatchHistogramsBinary(MatchHistograms):
     """As :class:`MatchHistograms` for two classes, by ternary search as in the literature: HDx."""
 
@@ -640,30 +569,23 @@ class MatchCdf(Matching[CdfDistance]):
         return solve_cdf_distance(problem)
 
 
-@dataclass(frozen=True)
 class MatchScores(Matching[CdfDistance]):
     """Area between the cumulative distributions of scores, at every score: SORD."""
 
     interval_source: ClassVar[IntervalSource] = "bootstrap"
 
-    @property
-    def bag_summary(self) -> BagSummary:
-        """All rows of a bag, because its cumulative distribution steps at each of its scores."""
-        return "rows"
-
     def problem(
         self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
     ) -> CdfDistance:
         """Return the distance problem, with a knot at each score of training data and bags."""
-        lines = rows.distributions(bags)
-        return CdfDistance(lines.classes, lines.bags, lines.steps, "l1")
+        assert isinstance(rows, SortedScores), "cumulative distributions are those of scores"
+        return CdfDistance(*rows.distributions(bags), "l1")
 
     def solve(self, problem: CdfDistance, n_threads: int = 1) -> Solution:
         """Return the exact optimum."""
         return solve_cdf_distance(problem)
 
 
-@dataclass(frozen=True)
 class MatchThresholds(Matching[LeastSquares]):
     """The median over thresholds of the adjusted counts: MS, MS2.
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey import native
 from kdey.bags import Array, Bags
-from kdey.matching.base import (
-    BagSummary,
-    DeviceProblem,
+from kdey.matching import (
+    DeviceForm,
     Indices,
     Matching,
+    Problem,
     Solution,
     _start_of,
     blank_solution,
@@ -28,18 +28,18 @@ from kdey.matching.base import (
     join,
     warn_stalled,
     warn_uninformative,
-    with_fields,
 )
 from kdey.matching.divergence import (
     NEGATIVE_LOG,
     SeparableLoss,
 )
 from kdey.matching.sqp import solve_sqp
-from kdey.rows.base import RowMap, Rows
+from kdey.rows import RowMap, Rows
+from kdey.rows.posterior import RatioMap
 
 
 @dataclass(frozen=True, eq=False)
-class MixtureLikelihood:
+class MixtureLikelihood(Problem):
     r"""Mean negative log-likelihood of each bag's rows under a mixture of the classes.
 
     .. math:: f(\alpha) = -\sum_j w_j \log(D_j \cdot \alpha) / \sum_j w_j
@@ -83,21 +83,18 @@ class MixtureLikelihood:
 
     def __post_init__(self) -> None:
         _check_share(self.pseudo_share)
-        scaled = _scale_rows(self.rows)
-        scales = (
-            scaled.log_scales if self.log_scales is None else self.log_scales + scaled.log_scales
-        )
-        self._set(scaled, scales, self.bags)
+        rows, log_scales, is_empty = _scale_rows(self.rows)
+        if self.log_scales is not None:
+            log_scales = self.log_scales + log_scales
+        self._set(rows, log_scales, is_empty)
 
-    def _set(self, scaled: _ScaledRows, log_scales: Array, bags: Bags) -> None:
-        if len(scaled.rows) != bags.pool_size:
+    def _set(self, rows: Array, log_scales: Array, is_empty: NDArray[np.bool_]) -> None:
+        if len(rows) != self.bags.pool_size:
             raise ValueError(
-                f"rows has {len(scaled.rows)} rows, but bags were made for a pool of "
-                f"{bags.pool_size} instances"
+                f"rows has {len(rows)} rows, but bags were made for a pool of "
+                f"{self.bags.pool_size} instances"
             )
-        object.__setattr__(self, "rows", scaled.rows)
-        object.__setattr__(self, "log_scales", log_scales)
-        object.__setattr__(self, "_empty", scaled.is_empty)
+        vars(self).update(rows=rows, log_scales=log_scales, _empty=is_empty)
 
     @classmethod
     def from_log_rows(
@@ -108,11 +105,9 @@ class MixtureLikelihood:
         -inf stands for zero; the largest entry of a row is subtracted before ``exp``.
         """
         _check_share(pseudo_share)
-        scaled = _scale_log_rows(log_rows)
         problem = cls.__new__(cls)  # the rows need not be checked and scaled again
-        object.__setattr__(problem, "bags", bags)
-        object.__setattr__(problem, "pseudo_share", pseudo_share)
-        problem._set(scaled, scaled.log_scales, bags)
+        vars(problem).update(bags=bags, pseudo_share=pseudo_share)
+        problem._set(*_scale_log_rows(log_rows))
         return problem
 
     @property
@@ -202,14 +197,14 @@ class MixtureLikelihood:
         rows = np.concatenate([self.rows, np.eye(k)])
         return MixtureLikelihood(rows, expanded, np.concatenate([self.log_scales, np.zeros(k)]))
 
-    def take(self, which: Indices) -> MixtureLikelihood:
+    def take(self, which: Indices) -> Self:
         """Return the problem of the bags at positions ``which``."""
         parts = [np.arange(self.bags.offsets[b], self.bags.offsets[b + 1]) for b in which]
         flat = np.concatenate(parts)
         offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
         weights = None if self.bags.weights is None else self.bags.weights[flat]
         bags = Bags(self.bags.indices[flat], offsets.astype(np.int64), self.bags.pool_size, weights)
-        return with_fields(self, bags=bags)
+        return self._with(bags=bags)
 
     @property
     def _starts(self) -> Indices:
@@ -233,13 +228,8 @@ class MixtureLikelihood:
         return values
 
 
-@dataclass(frozen=True, eq=False)
-class _ScaledRows:
-    """Rows with a largest entry of one, the log of their divisors, and which rows are all zero."""
-
-    rows: Array
-    log_scales: Array
-    is_empty: NDArray[np.bool_]
+#: Rows with a largest entry of one, the log of their divisors, and which rows are all zero.
+_ScaledRows: TypeAlias = tuple[Array, Array, NDArray[np.bool_]]
 
 
 def _check_share(pseudo_share: float) -> None:
@@ -257,7 +247,7 @@ def _scale_rows(rows: ArrayLike) -> _ScaledRows:
     largest = checked.max(axis=1)
     is_empty = largest == 0
     largest[is_empty] = 1.0
-    return _ScaledRows(checked / largest[:, None], np.log(largest), is_empty)
+    return checked / largest[:, None], np.log(largest), is_empty
 
 
 def _scale_log_rows(log_rows: ArrayLike) -> _ScaledRows:
@@ -273,7 +263,7 @@ def _scale_log_rows(log_rows: ArrayLike) -> _ScaledRows:
         raise ValueError("log_rows contains NaN or +inf")
     is_empty = np.isneginf(largest)
     scales = np.where(is_empty, 0.0, largest)
-    return _ScaledRows(np.exp(logs - scales[:, None]), scales, is_empty)
+    return np.exp(logs - scales[:, None]), scales, is_empty
 
 
 def _scale_natively(rows: ArrayLike, *, logs: bool) -> _ScaledRows | None:
@@ -282,13 +272,9 @@ def _scale_natively(rows: ArrayLike, *, logs: bool) -> _ScaledRows | None:
     if values.ndim != 2 or values.size == 0 or not native.available():
         return None
     m = len(values)
-    scaled = _ScaledRows(np.empty(values.shape), np.empty(m), np.empty(m, dtype=np.bool_))
+    scaled = np.empty(values.shape), np.empty(m), np.empty(m, dtype=np.bool_)
     try:
-        native.call(
-            "kdey_scale_rows",
-            *(values, *values.shape, int(logs)),
-            *(scaled.rows, scaled.log_scales, scaled.is_empty),
-        )
+        native.call("kdey_scale_rows", *(values, *values.shape, int(logs)), *scaled)
     except ValueError:  # NumPy says what is wrong with them
         return None
     return scaled
@@ -450,11 +436,6 @@ class MaximiseLikelihood(Matching[MixtureLikelihood]):
         check_stopping(self.tol, self.max_iter)
 
     @property
-    def bag_summary(self) -> BagSummary:
-        """All rows of a bag, because a likelihood is not a function of their mean."""
-        return "rows"
-
-    @property
     def likelihood(self) -> MaximiseLikelihood:
         """The likelihood itself."""
         return self
@@ -464,14 +445,9 @@ class MaximiseLikelihood(Matching[MixtureLikelihood]):
         """Whether the maximum is reached with a certificate."""
         return True
 
-    def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
-        """Return the mixture problem, for any rows."""
-        return DeviceProblem(
-            "mixture",
-            tol=self.tol,
-            max_iter=self.max_iter,
-            pseudo_share=row_map.pseudo_share,
-        )
+    def device_form(self, row_map: RowMap) -> DeviceForm | None:
+        """Return "mixture", for any rows."""
+        return "mixture"
 
     def problem(
         self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
@@ -488,7 +464,7 @@ class MaximiseLikelihood(Matching[MixtureLikelihood]):
 
 @dataclass(frozen=True)
 class ExpectationMaximisation(MaximiseLikelihood):
-    """EM as the literature runs it, from the training prevalence."""
+    """EM as the literature runs it, from the training prevalence if rows are ratios to it."""
 
     tol: float = 1e-4
 
@@ -497,15 +473,16 @@ class ExpectationMaximisation(MaximiseLikelihood):
         """False, because EM stops by its own rule."""
         return False
 
-    def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
+    def device_form(self, row_map: RowMap) -> None:
         """Return None, because EM runs on the host only."""
-        return None
+        return
 
     def match(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> Solution:
         """Return the result of EM; its gap bounds the distance to the maximum."""
         problem = self.problem(row_map, rows, bags)
-        first = row_map.starting_prevalence()
-        start = None if first is None else np.tile(first, (len(bags), 1))
+        start = None
+        if isinstance(row_map, RatioMap):
+            start = np.tile(row_map.prior / row_map.prior.sum(), (len(bags), 1))
         options: dict[str, Any] = {} if self.max_iter is None else {"max_iter": self.max_iter}
         return solve_mixture_em(problem, tol=self.tol, start=start, **options)
 

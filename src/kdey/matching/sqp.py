@@ -28,7 +28,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kdey import native
 from kdey.bags import Array
-from kdey.matching.base import Indices, Problem, Solution, interior_start
+from kdey.matching import Indices, Problem, Solution, interior_start
 
 Counts = NDArray[np.int64]
 

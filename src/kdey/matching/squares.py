@@ -11,29 +11,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey import native
 from kdey.bags import Array, Bags
-from kdey.matching.base import (
-    BagSummary,
-    DeviceProblem,
+from kdey.matching import (
+    DeviceForm,
     Indices,
     IntervalSource,
     Matching,
     OneBag,
+    Problem,
     Solution,
     check_array,
     check_gram,
     check_non_negative,
     exact_solution,
-    frank_wolfe_gap,
     means_on_device,
     warn_uninformative,
-    with_fields,
 )
 from kdey.matching.sqp import (
     PASSES,
@@ -42,14 +40,14 @@ from kdey.matching.sqp import (
     _normalised,
     solve_programs,
 )
-from kdey.rows.base import RowMap, Rows
+from kdey.rows import RowMap, Rows
 from kdey.rows.kernel import OverlapMap
 from kdey.rows.posterior import PosteriorMap
 from kdey.simplex import CLEAR_TOLERANCE
 
 
 @dataclass(frozen=True, eq=False)
-class LeastSquares:
+class LeastSquares(Problem):
     r"""Distance of a bag's mean row to the mixture of the class templates.
 
     .. math:: f(\alpha) = \tfrac12 \| M \alpha - q \|^2
@@ -72,24 +70,14 @@ class LeastSquares:
     def __post_init__(self) -> None:
         templates = check_array(self.templates, "templates", (None, None))
         targets = check_array(self.targets, "targets", (None, len(templates)))
-        object.__setattr__(self, "templates", templates)
-        object.__setattr__(self, "targets", targets)
-        object.__setattr__(self, "gram", np.ascontiguousarray(templates.T @ templates))
+        vars(self).update(
+            templates=templates, targets=targets, gram=np.ascontiguousarray(templates.T @ templates)
+        )
 
     def with_targets(self, targets: Array) -> LeastSquares:
         """Return the problem of other bags, (n_bags, r); the templates are not checked again."""
         checked = check_array(targets, "targets", (None, len(self.templates)))
-        return with_fields(self, targets=checked)
-
-    @property
-    def n_bags(self) -> int:
-        """Number of bags."""
-        return len(self.targets)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes k."""
-        return int(self.templates.shape[1])
+        return self._with(targets=checked)
 
     def objective(self, prevalences: Array) -> Array:
         """Return f at one prevalence per bag, shape (n_bags,)."""
@@ -103,20 +91,12 @@ class LeastSquares:
         """Return M'M for every bag, shape (n_bags, k, k)."""
         return np.broadcast_to(self.gram, (len(prevalences), *self.gram.shape))
 
-    def gap(self, prevalences: Array) -> Array:
-        """Return the Frank-Wolfe gap, a bound on f - min f, shape (n_bags,)."""
-        return frank_wolfe_gap(prevalences, self.gradient(prevalences))
-
-    def take(self, which: Indices) -> LeastSquares:
-        """Return the problem of the bags at positions ``which``."""
-        return with_fields(self, targets=self.targets[which])
-
     def _residuals(self, prevalences: Array) -> Array:
         return np.asarray(prevalences @ self.templates.T - self.targets)
 
 
 @dataclass(frozen=True, eq=False)
-class QuadraticMatch:
+class QuadraticMatch(Problem):
     r"""A quadratic with one Gram matrix for all bags.
 
     .. math:: f(\alpha) = \tfrac12 \alpha' B \alpha - t \cdot \alpha + c
@@ -142,14 +122,11 @@ class QuadraticMatch:
         gram = check_gram(self.gram)
         targets = check_array(self.targets, "targets", (None, len(gram)))
         constants = np.zeros(len(targets)) if self.constants is None else self.constants
-        object.__setattr__(self, "gram", gram)
-        object.__setattr__(self, "targets", targets)
-        object.__setattr__(self, "constants", check_array(constants, "constants", (len(targets),)))
-
-    @property
-    def n_bags(self) -> int:
-        """Number of bags."""
-        return len(self.targets)
+        vars(self).update(
+            gram=gram,
+            targets=targets,
+            constants=check_array(constants, "constants", (len(targets),)),
+        )
 
     @property
     def n_classes(self) -> int:
@@ -169,17 +146,13 @@ class QuadraticMatch:
         """Return B for every bag, shape (n_bags, k, k)."""
         return np.broadcast_to(self.gram, (len(prevalences), *self.gram.shape))
 
-    def gap(self, prevalences: Array) -> Array:
-        """Return the Frank-Wolfe gap, a bound on f - min f, shape (n_bags,)."""
-        return frank_wolfe_gap(prevalences, self.gradient(prevalences))
-
-    def take(self, which: Indices) -> QuadraticMatch:
+    def take(self, which: Indices) -> Self:
         """Return the problem of the bags at positions ``which``."""
-        return with_fields(self, targets=self.targets[which], constants=self.constants[which])
+        return self._with(targets=self.targets[which], constants=self.constants[which])
 
 
 @dataclass(frozen=True, eq=False)
-class CauchySchwarz:
+class CauchySchwarz(Problem):
     r"""Cauchy-Schwarz divergence of each bag's density to the mixture of the class densities.
 
     .. math:: D(\alpha) = -\log(a \cdot \alpha) + \tfrac12 \log(\alpha' B \alpha)
@@ -216,9 +189,9 @@ class CauchySchwarz:
         if np.isposinf(logs).any():
             raise ValueError("log_targets contains +inf")
         log_self = np.zeros(len(logs)) if self.log_self is None else self.log_self
-        object.__setattr__(self, "gram", gram)
-        object.__setattr__(self, "log_targets", logs)
-        object.__setattr__(self, "log_self", check_array(log_self, "log_self", (len(logs),)))
+        vars(self).update(
+            gram=gram, log_targets=logs, log_self=check_array(log_self, "log_self", (len(logs),))
+        )
 
     @classmethod
     def from_targets(
@@ -291,9 +264,9 @@ class CauchySchwarz:
         bound = np.where((match > 0) & (norm > 0), bound, np.inf)
         return np.where(self.is_informative, np.maximum(bound, 0.0), np.nan)
 
-    def take(self, which: Indices) -> CauchySchwarz:
+    def take(self, which: Indices) -> Self:
         """Return the problem of the bags at positions ``which``."""
-        return with_fields(self, log_targets=self.log_targets[which], log_self=self.log_self[which])
+        return self._with(log_targets=self.log_targets[which], log_self=self.log_self[which])
 
     @property
     def _largest(self) -> Array:
@@ -446,7 +419,6 @@ def one_bag_mean(
     return OneBagMean(n_classes, row_map.crisp, problem)
 
 
-@dataclass(frozen=True)
 class Mean(Matching[LeastSquares]):
     """The mean row is the prevalence: CC and PCC."""
 
@@ -462,8 +434,8 @@ class Mean(Matching[LeastSquares]):
         """Return a single native call for a bag."""
         return one_bag_mean(row_map, row_map.templates.shape[0])
 
-    def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
-        """Return the problem of mean rows."""
+    def device_form(self, row_map: RowMap) -> DeviceForm | None:
+        """Return the form of mean rows."""
         return means_on_device(row_map)
 
     def full_objective(
@@ -478,16 +450,14 @@ class Mean(Matching[LeastSquares]):
         return np.asarray(0.5 * ((rows.mean(bags) - prevalence) ** 2).sum(axis=1))
 
 
-@dataclass(frozen=True)
 class MatchMeans(Matching[LeastSquares]):
     """Least squares between mean rows and templates: ACC, PACC."""
 
     # Templates are class means of the rows.
     interval_source: ClassVar[IntervalSource] = "moments"
-    takes_templates: ClassVar[bool] = True
 
-    def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
-        """Return the problem of mean rows."""
+    def device_form(self, row_map: RowMap) -> DeviceForm | None:
+        """Return the form of mean rows."""
         return means_on_device(row_map)
 
     def problem(
@@ -505,12 +475,16 @@ class MatchMeans(Matching[LeastSquares]):
         problem = _first_problem(row_map)
         return one_bag_mean(row_map, problem.templates.shape[1], problem)
 
-    def match_templates(self, templates: Array, targets: Array, n_threads: int = 1) -> Array:
-        """Return the least squares prevalences of bags with their own templates, shape (n, k)."""
-        gram = templates.transpose(0, 2, 1) @ templates
-        linear = (targets[:, None, :] @ templates)[:, 0, :]
-        x, _ = solve_programs(gram, linear, simplex=True, n_threads=n_threads)
-        return np.asarray(x / x.sum(axis=1, keepdims=True))
+
+def match_templates(templates: Array, targets: Array, n_threads: int = 1) -> Array:
+    """Return the least squares prevalences of n bags with their own templates, shape (n, k).
+
+    ``templates`` has shape (n, r, k); ``targets``, the mean rows, has shape (n, r).
+    """
+    gram = templates.transpose(0, 2, 1) @ templates
+    linear = (targets[:, None, :] @ templates)[:, 0, :]
+    x, _ = solve_programs(gram, linear, simplex=True, n_threads=n_threads)
+    return _normalised(x)
 
 
 def _first_problem(row_map: RowMap) -> LeastSquares:
@@ -521,20 +495,14 @@ def _first_problem(row_map: RowMap) -> LeastSquares:
     )
 
 
-@dataclass(frozen=True)
 class MatchCauchySchwarz(Matching[CauchySchwarz]):
     """Cauchy-Schwarz divergence between densities: KDEy-CS."""
 
     interval_source: ClassVar[IntervalSource] = "bootstrap"
 
-    @property
-    def bag_summary(self) -> BagSummary:
-        """The logarithm of the mean row, because means underflow at small bandwidths."""
-        return "log mean"
-
-    def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
-        """Return the Cauchy-Schwarz problem if rows are mean kernels."""
-        return DeviceProblem("cauchy-schwarz") if isinstance(row_map, OverlapMap) else None
+    def device_form(self, row_map: RowMap) -> DeviceForm | None:
+        """Return "cauchy-schwarz" if rows are mean kernels."""
+        return "cauchy-schwarz" if isinstance(row_map, OverlapMap) else None
 
     def problem(
         self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
@@ -548,15 +516,14 @@ class MatchCauchySchwarz(Matching[CauchySchwarz]):
         return solve_cauchy_schwarz(problem, n_threads=n_threads)
 
 
-@dataclass(frozen=True)
 class MatchSquares(Matching[QuadraticMatch]):
     """Integrated squared error between densities: KDEy-L2."""
 
     interval_source: ClassVar[IntervalSource] = "bootstrap"
 
-    def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
-        """Return the quadratic problem if rows are mean kernels."""
-        return DeviceProblem("quadratic") if isinstance(row_map, OverlapMap) else None
+    def device_form(self, row_map: RowMap) -> DeviceForm | None:
+        """Return "quadratic" if rows are mean kernels."""
+        return "quadratic" if isinstance(row_map, OverlapMap) else None
 
     def problem(
         self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
@@ -572,7 +539,6 @@ class MatchSquares(Matching[QuadraticMatch]):
         return solve_quadratic(problem, n_threads=n_threads)
 
 
-@dataclass(frozen=True)
 class MatchEmbeddings(MatchSquares):
     """Squared distance between mean embeddings: EDy, EDx, KMM."""
 

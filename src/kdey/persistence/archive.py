@@ -41,10 +41,11 @@ from sklearn.pipeline import Pipeline
 
 from kdey._io import open_regular, write_whole
 from kdey.evaluation.protocols import APP, NPP, AtPrevalences, DirichletProtocol, GridAPP
-from kdey.matching import Generator, Matching
-from kdey.matching.penalty import Penalty, RatioShrinkage, Smoothness
+from kdey.matching import Matching
+from kdey.matching.divergence import Generator
+from kdey.matching.penalty import RatioShrinkage, Smoothness
 from kdey.quantifiers.base import BaseQuantifier
-from kdey.rows.base import RowMap, RowSpec
+from kdey.rows import RowMap, RowSpec
 
 #: All members together may have this many bytes, or this many times the size of the file if that
 #: is more. Labels and weights of training instances are often constant and compress well.
@@ -336,7 +337,7 @@ PROTOCOLS = (APP, NPP, GridAPP, DirichletProtocol, AtPrevalences)
 #: What a model file may name of rooms that have more than parts of models: other classes of theirs
 #: hold the data of bags, and a few zeros can make one fill the memory.
 _ONLY: dict[str, tuple[type, ...]] = {
-    "kdey.matching.": (Matching, RowMap, Generator, Penalty, Smoothness, RatioShrinkage),
+    "kdey.matching.": (Matching, Generator, Smoothness, RatioShrinkage),
     "kdey.evaluation.": PROTOCOLS,
 }
 

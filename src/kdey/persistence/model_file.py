@@ -45,7 +45,7 @@ from kdey.persistence.archive import (
 )
 from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
-from kdey.rows.base import RowMap
+from kdey.rows import RowMap
 
 _TREE = "quantifier.json"
 #: Name of the description of an object inside an archive of skops.

@@ -8,8 +8,8 @@ A method declares two things, which are made from its parameters at ``fit``:
     which problem is solved with them, and how (``kdey.matching``).
 
 Labels, classifiers, cross-validation, pools and checks are handled here for all methods. The
-interfaces of rows and matchings are in ``kdey.rows.base`` and ``kdey.matching.base``; all
-of them have defaults.
+interfaces of rows and matchings are in ``kdey.rows`` and ``kdey.matching``; all of them have
+defaults.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kdey._parallel import device_name, thread_count
 from kdey.arrays import for_numpy, in_class_order, on_gpu, refuse_levels, refuse_masked
 from kdey.bags import Array, BagsLike
 from kdey.classifiers import adapt_classifier
-from kdey.matching.base import AnyMatching
+from kdey.matching import AnyMatching
 from kdey.model import InstanceScorer, Model
 from kdey.posteriors import ClassifierStage, FittedStage, TrainingPosteriors
 from kdey.quantifiers.base import (
@@ -36,13 +36,14 @@ from kdey.quantifiers.base import (
     shares_of,
     unfitted_on_failure,
 )
-from kdey.rows.base import RowMap, RowSpec, TuningRecord
+from kdey.rows import RowMap, RowSpec, TuningRecord
 from kdey.simplex import check_posteriors
 from kdey.tuning.trials import TuningPlan
 from kdey.validation import check_weights
 
 if TYPE_CHECKING:
     from kdey.tables.schema import TableSchema
+
 
 #: Size up to which the models of the folds are kept without being asked for, in bytes.
 FOLD_MODELS_BYTES = 200_000_000
@@ -138,9 +139,9 @@ class RowQuantifier(BaseQuantifier):
         if training.weights is not None:
             prevalence = mass / mass.sum()
         place = device_name(self.device) if device is None else device
-        matching, n_threads = self.matching(), thread_count(self.n_jobs)
-        spec = (self.row_spec() if rows is None else rows).on_device(place)
-        tuning, spec = spec.settle(training, k, n_threads)
+        spec = self.row_spec() if rows is None else rows
+        n_threads = thread_count(self.n_jobs)
+        tuning, spec, matching = self._choose(spec, training, k, place, n_threads)
         row_map = spec.fit(training, k, n_threads)
         self.model_ = Model(
             *(classes, prevalence, spec, row_map, matching, training),
@@ -149,6 +150,19 @@ class RowQuantifier(BaseQuantifier):
             tuning=tuning,
         )
         return self
+
+    def _choose(
+        self,
+        rows: RowSpec,
+        training: TrainingPosteriors,
+        n_classes: int,
+        device: str,
+        n_threads: int,
+    ) -> tuple[TuningRecord | None, RowSpec, AnyMatching]:
+        """Make automatic choices; return their record, and rows and matching without open ends."""
+        matching = self.matching()
+        tuning, chosen = rows.on_device(device).settle(training, n_classes, n_threads)
+        return tuning, chosen, matching
 
 
 class FeatureQuantifier(RowQuantifier):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast
+from typing import Any, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,13 +29,16 @@ from kdey._display import (
 )
 from kdey.arrays import on_host, refuse_levels, refuse_masked
 from kdey.bags import Array, Bags, BagsLike, as_bags
-from kdey.matching.base import AnyMatching, Solution
+from kdey.intervals import Estimate, Estimates, estimate_points
+from kdey.labelled import Labelled, LabelledEstimate, estimate_labelled
+from kdey.matching import AnyMatching, Solution
 from kdey.model import AnyModel, InstanceScorer, Model, Place, Pool, place_of
 from kdey.options import Options
 from kdey.posteriors import ClassifierStage, FittedStage
-from kdey.rows.base import RowSpec
+from kdey.rows import RowSpec
 from kdey.simplex import on_simplex
 from kdey.status import MOST_UNSEEN, UNSEEN_VALUES
+from kdey.tables.schema import TableSchema
 from kdey.validation import (
     FewLabelsWarning,
     LabelColumnWarning,
@@ -43,11 +46,6 @@ from kdey.validation import (
     label_columns_note,
     training_labels,
 )
-
-if TYPE_CHECKING:
-    from kdey.intervals import Estimate, Estimates
-    from kdey.labelled import Labelled, LabelledEstimate
-    from kdey.tables.schema import TableSchema
 
 #: Written out by :func:`kdey._display.write_out` in every class that has them and does
 #: not describe them by itself.
@@ -137,6 +135,11 @@ class BaseQuantifier(BaseEstimator):
     @property
     def _draws_at_fit(self) -> bool:
         """Whether fitting draws random numbers for more than the folds (points, training bags)."""
+        return False
+
+    @property
+    def _chooses_matching(self) -> bool:
+        """Whether ``fit`` chooses a parameter of the matching (the strength of a penalty)."""
         return False
 
     def _stages(self) -> Stages | None:
@@ -353,8 +356,6 @@ class BaseQuantifier(BaseEstimator):
 
         ``unseen`` says which instances hold a value that training lacks.
         """
-        from kdey.intervals import estimate_points  # slow to import
-
         model, place = self._fitted_model(), self._place()
         if labelled is not None:
             if bags is not None:
@@ -395,7 +396,6 @@ class BaseQuantifier(BaseEstimator):
                 f"labelled= needs a method with rows and a matching (KDEyML, EMQ, PACC, ...), and "
                 f"{type(self).__name__} combines several quantifiers"
             )
-        from kdey.labelled import estimate_labelled  # slow to import
 
         points = on_host(points)
         result = estimate_labelled(

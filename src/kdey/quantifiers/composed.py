@@ -14,16 +14,16 @@ from kdey.arrays import refuse_masked
 from kdey.bags import Array, BagsLike
 from kdey.classifiers import one_hot
 from kdey.intervals import Estimate, Estimates
-from kdey.matching.base import AnyMatching, Matching
-from kdey.matching.penalty import PenalisedMap, Smoothness, penalise
+from kdey.matching import AnyMatching, Matching
+from kdey.matching.penalty import Smoothness, penalise
 from kdey.matching.squares import Mean
 from kdey.model import AnyModel, BagSolver, ForeignModel, Pool
-from kdey.posteriors import ClassifierStage
+from kdey.posteriors import ClassifierStage, TrainingPosteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier, FeatureQuantifier, RowQuantifier
 from kdey.quantifiers.base import BaseQuantifier, shares_of
-from kdey.rows.base import RowSpec
+from kdey.rows import RowSpec, TuningRecord
 from kdey.tables.schema import TableSchema
-from kdey.tuning.automatic import AutomaticStrength
+from kdey.tuning.automatic import STRENGTHS, choose_strength
 from kdey.tuning.trials import TuningPlan
 from kdey.validation import check_choice, training_labels
 
@@ -466,6 +466,10 @@ class Ordered(AggregativeQuantifier):
     def _tunes(self) -> bool:
         return isinstance(self.strength, str)
 
+    @property
+    def _chooses_matching(self) -> bool:
+        return self._tunes
+
     def _inner_estimator(self) -> Any:
         return self._inner._inner_estimator()
 
@@ -487,18 +491,39 @@ class Ordered(AggregativeQuantifier):
 
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        plan, rows = self._plan(), self._inner.row_spec()
-        if isinstance(self.strength, str):
-            check_choice(self.strength, "strength", ["auto"])
-            return AutomaticStrength(rows, Smoothness, self.matching(), plan)
-        return PenalisedMap(rows, Smoothness(self.strength))
+        return self._inner.row_spec()
 
     def matching(self) -> AnyMatching:
-        """Return the matching for the parameters; raises ValueError if they are invalid."""
+        """Return the matching for the parameters; raises ValueError if they are invalid.
+
+        An automatic strength is the first of those that are tried until ``fit`` has chosen it.
+        """
+        self._plan()
+        if isinstance(self.strength, str):
+            check_choice(self.strength, "strength", ["auto"])
+            return self._penalised(STRENGTHS[0])
+        return self._penalised(self.strength)
+
+    def _penalised(self, strength: float) -> AnyMatching:
         inner = self._inner.matching()
         if isinstance(inner, Mean):
             raise ValueError(
                 f"{type(self._inner).__name__} counts, and minimises nothing that a penalty could "
                 "be added to: take ACC, PACC, EMQ, KDEyML or another method that corrects"
             )
-        return penalise(inner)
+        return penalise(inner, Smoothness(strength))
+
+    def _choose(
+        self,
+        rows: RowSpec,
+        training: TrainingPosteriors,
+        n_classes: int,
+        device: str,
+        n_threads: int,
+    ) -> tuple[TuningRecord | None, RowSpec, AnyMatching]:
+        tuning, rows, matching = super()._choose(rows, training, n_classes, device, n_threads)
+        if self._tunes:
+            data = (training, n_classes, n_threads)
+            plan = replace(self._plan(), device=device)
+            tuning, matching = choose_strength(rows, self._penalised, plan, *data)
+        return tuning, rows, matching

@@ -6,6 +6,7 @@ counts at thresholds that are chosen in training, and are for two classes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,19 +16,19 @@ from kdey.arrays import in_class_order, refuse_masked
 from kdey.bags import Array
 from kdey.bayes.error_rates import check_counts
 from kdey.intervals import Estimate
-from kdey.matching.base import AnyMatching
+from kdey.matching import AnyMatching
 from kdey.matching.histograms import MatchThresholds
-from kdey.matching.penalty import Penalised, PenalisedMap, RatioShrinkage
+from kdey.matching.penalty import Penalised, RatioShrinkage
 from kdey.matching.squares import LeastSquares, MatchMeans, Mean
 from kdey.model import InstanceScorer, Model
 from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.composed import DecisionsMixin
-from kdey.rows.base import RowSpec
+from kdey.rows import RowSpec, TuningRecord
 from kdey.rows.histogram import ThresholdMap
 from kdey.rows.posterior import FriedmanMap, PosteriorMap
 from kdey.simplex import check_posteriors, counts_from_limits
-from kdey.tuning.automatic import AutomaticStrength
+from kdey.tuning.automatic import choose_strength
 from kdey.validation import check_choice, check_classes
 
 
@@ -508,19 +509,42 @@ class RLLS(AggregativeQuantifier):
 
     _chosen_at_fit = "strength"
 
-    def row_spec(self) -> RowSpec:
+    def row_spec(self) -> PosteriorMap:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        plan = self._plan()
-        rows = PosteriorMap(crisp=bool(self.crisp), adjusted=True)
-        if not isinstance(self.strength, str):
-            return PenalisedMap(rows, RatioShrinkage(self.strength))
-        if check_choice(self.strength, "strength", ["finite-sample", "auto"]) == "auto":
-            return AutomaticStrength(rows, RatioShrinkage, self.matching(), plan)
-        return PenalisedMap(rows, RatioShrinkage())
+        return PosteriorMap(crisp=bool(self.crisp), adjusted=True)
 
     def matching(self) -> Penalised:
-        """Return the matching for the parameters; raises ValueError if they are invalid."""
-        return Penalised(MatchMeans())
+        """Return the matching for the parameters; raises ValueError if they are invalid.
+
+        A strength that is "auto" is that of the finite-sample rule until ``fit`` has chosen it.
+        """
+        self._plan()
+        if not isinstance(self.strength, str):
+            return self._penalised(self.strength)
+        check_choice(self.strength, "strength", ["finite-sample", "auto"])
+        return self._penalised(None)
+
+    def _penalised(self, strength: float | None) -> Penalised:
+        return Penalised(MatchMeans(), RatioShrinkage(strength))
+
+    @property
+    def _chooses_matching(self) -> bool:
+        return self._tunes
+
+    def _choose(
+        self,
+        rows: RowSpec,
+        training: TrainingPosteriors,
+        n_classes: int,
+        device: str,
+        n_threads: int,
+    ) -> tuple[TuningRecord | None, RowSpec, AnyMatching]:
+        if not self._chooses_matching:
+            return super()._choose(rows, training, n_classes, device, n_threads)
+        data = (training, n_classes, n_threads)
+        plan = replace(self._plan(), device=device)
+        tuning, matching = choose_strength(rows, self._penalised, plan, *data)
+        return tuning, rows, matching
 
 
 class _Thresholds(AggregativeQuantifier):

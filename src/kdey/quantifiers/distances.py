@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdey.matching.base import AnyMatching, MedianOf
+from kdey.matching import AnyMatching, MedianOf
 from kdey.matching.divergence import GENERATORS, MatchDivergence
 from kdey.matching.histograms import (
     MatchBinary,
@@ -19,7 +19,7 @@ from kdey.matching.histograms import (
 )
 from kdey.matching.squares import MatchEmbeddings
 from kdey.quantifiers.aggregative import AggregativeQuantifier, FeatureQuantifier, RowQuantifier
-from kdey.rows.base import RowSpec, StackedMap, TuningEffort
+from kdey.rows import CompositeMap, RowSpec, TuningEffort
 from kdey.rows.embedding import DISTANCES, KERNELS, EmbeddingMap
 from kdey.rows.histogram import HistogramMap, ScoreMap
 from kdey.tuning.automatic import AutomaticBins, AutomaticChoice
@@ -61,7 +61,7 @@ class _Binned(RowQuantifier):
             ) from None
         if not counts:
             raise ValueError("n_bins must name at least one number of bins")
-        return StackedMap(tuple(map(self._histograms, counts)))
+        return CompositeMap(tuple(map(self._histograms, counts)))
 
     def _histograms(self, n_bins: int) -> HistogramMap:
         return HistogramMap(n_bins, self.cdf, self._channels)

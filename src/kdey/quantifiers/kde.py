@@ -11,15 +11,22 @@ from typing import Any
 
 import numpy as np
 
+from kdey.kernels import Precision
 from kdey.kernels.geometry import DEFAULT_SHRINKAGE, KERNELS, RULES
-from kdey.kernels.sums import Precision
-from kdey.matching.base import AnyMatching, AverageOf
+from kdey.matching import AnyMatching, AverageOf
 from kdey.matching.divergence import MatchDivergence
 from kdey.matching.likelihood import MaximiseLikelihood
 from kdey.matching.squares import MatchCauchySchwarz, MatchSquares
 from kdey.quantifiers.aggregative import AggregativeQuantifier
-from kdey.rows.base import RowSpec
-from kdey.rows.kernel import ClassReferences, KernelDensityMap, KernelMap, KernelSpec, OverlapMap
+from kdey.rows import RowSpec
+from kdey.rows.kernel import (
+    ClassReferences,
+    KernelDensityMap,
+    KernelMap,
+    KernelSpec,
+    OverlapMap,
+    class_references,
+)
 from kdey.rows.monte_carlo import MonteCarloMap
 from kdey.tuning.automatic import AutomaticKernel, geometries
 from kdey.validation import check_count
@@ -152,7 +159,7 @@ class KDEy(AggregativeQuantifier):
         return self._references().spec.shrinkage
 
     def _references(self) -> ClassReferences:
-        references = self.model_.row_map.class_references()
+        references = class_references(self.model_.row_map)
         assert references is not None, "every KDEy method has a kernel"
         return references
 

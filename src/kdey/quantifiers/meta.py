@@ -20,7 +20,7 @@ from kdey._display import muted, warn
 from kdey._parallel import run_jobs
 from kdey.arrays import refuse_masked, take_rows
 from kdey.bags import Array, Bags
-from kdey.matching.base import Solution, median_solution
+from kdey.matching import Solution, median_solution
 from kdey.metrics import absolute_error
 from kdey.model import (
     AnyModel,

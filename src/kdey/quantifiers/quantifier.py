@@ -20,7 +20,7 @@ from kdey._display import muted
 from kdey._parallel import thread_count
 from kdey.arrays import refuse_levels
 from kdey.calibration import SeparableWarning
-from kdey.matching.base import AnyMatching
+from kdey.matching import AnyMatching
 from kdey.matching.likelihood import MaximiseLikelihood
 from kdey.model import ONLY_SCORES, InstanceScorer
 from kdey.posteriors import FittedStage, TrainingPosteriors
@@ -28,7 +28,7 @@ from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.base import shares_of, unfitted_on_failure
 from kdey.quantifiers.kde import KDEyML
 from kdey.quantifiers.likelihood import EMQ
-from kdey.rows.base import RowSpec
+from kdey.rows import RowSpec
 from kdey.stacking.pooled_classifier import MemberMethod, PooledClassifier, pool_of, usable_methods
 from kdey.stacking.pooled_rows import PooledMap, SmoothedRatioRows, StackRecord
 from kdey.stacking.stage import EFFORTS, FitProgress, PooledStage, portfolio

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from scipy.spatial.distance import cdist
 
 from kdey.bags import Bags
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.base import Array, Indices, RowMap, Rows, TuningEffort, class_means, fitted
+from kdey.rows import Array, Indices, RowMap, Rows, TuningEffort, class_means, fitted
 from kdey.validation import check_choice, check_count, check_positive
 
 ScipyMetric: TypeAlias = Literal["euclidean", "cityblock", "sqeuclidean"]
@@ -199,6 +199,8 @@ class EmbeddingMap(RowMap):
     scale: Array = fitted()
     shift: Array = fitted()
     origin: float = fitted()
+    # Few references, because the cost of the templates is their number squared.
+    tuning_effort: ClassVar[TuningEffort] = TuningEffort(bags=100, rows=1_500)
 
     def __post_init__(self) -> None:
         check_choice(self.similarity, "similarity", [*DISTANCES, *KERNELS])
@@ -246,11 +248,6 @@ class EmbeddingMap(RowMap):
     def times(self, multiple: float) -> EmbeddingMap:
         """Return the spec whose width is a multiple of the median distance."""
         return replace(self, width="median", multiple=multiple)
-
-    @property
-    def tuning_effort(self) -> TuningEffort:
-        """Few references, because the cost of the templates is their number squared."""
-        return TuningEffort(bags=100, rows=1_500)
 
     def _with_width(self, points: Array, weights: Array) -> EmbeddingMap:
         """Return the spec with a number as width, by the median rule if none is given."""

@@ -21,17 +21,7 @@ from numpy.typing import NDArray
 
 from kdey.bags import Bags
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.base import (
-    Array,
-    ArrayRows,
-    Distributions,
-    Indices,
-    RowMap,
-    Rows,
-    class_means,
-    fitted,
-    no_templates,
-)
+from kdey.rows import Array, ArrayRows, Indices, RowMap, Rows, class_means, fitted, no_templates
 from kdey.validation import check_choice
 
 Codes = NDArray[np.int64]
@@ -231,8 +221,18 @@ class SortedScores(Rows):
             width += size
         yield bags[start:]
 
-    def distributions(self, bags: Bags) -> Distributions:
-        """Return the cumulative distributions, with a knot at each score of classes and bags."""
+    def distributions(self, bags: Bags) -> tuple[Array, Array, Array]:
+        """Return cumulative distributions, which step at each of t scores of classes and bags.
+
+        Returns
+        -------
+        classes : array of shape (t, k)
+            Share of each training class at or below the score.
+        bags : array of shape (n_bags, t)
+            The same of each bag.
+        steps : array of shape (t,)
+            Distance to the next score.
+        """
         knots = np.union1d(self.row_map.scores, self.scores[bags.indices])
         codes = np.searchsorted(knots, self.scores[bags.indices])
         owner = np.repeat(np.arange(len(bags)), bags.sizes)
@@ -243,7 +243,7 @@ class SortedScores(Rows):
         total = np.cumsum(mass.reshape(shape), axis=1)
         # A last step of length zero keeps the arrays from being empty if all scores are equal.
         steps = np.append(np.diff(knots), 0.0)
-        return Distributions(steps, self.row_map.cumulative_at(knots), total / total[:, -1:])
+        return self.row_map.cumulative_at(knots), total / total[:, -1:], steps
 
 
 @dataclass(frozen=True)

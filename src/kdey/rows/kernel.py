@@ -20,9 +20,9 @@ the bag, all up to a common normaliser on which neither problem depends.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,22 +31,26 @@ from scipy.special import logsumexp
 from kdey._caching import Derived
 from kdey._display import warn
 from kdey.bags import Bags, offsets_of
+from kdey.kernels import PackedReferences, Precision, class_log_sums, kernel_means
 from kdey.kernels.geometry import check_bandwidth, check_geometry, resolve_bandwidth, transform
-from kdey.kernels.sums import PackedReferences, Precision, class_log_sums, kernel_means
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.base import (
+from kdey.rows import (
     Array,
     ArrayRows,
-    DensityReplicator,
     Indices,
+    Replicator,
     RowMap,
     Rows,
+    RowSpec,
     TuningEffort,
     fitted,
     no_templates,
 )
 
 Floats = NDArray[np.floating]
+
+#: Numbers in memory at a time for the rows of one family.
+_NUMBERS = 1 << 25
 
 #: Number of training points that are examined to detect a bandwidth that is far too small.
 _N_PROBES = 64
@@ -72,22 +76,9 @@ class KernelMap(RowMap):
         """Return the map with another kernel."""
         return replace(self, kernel=kernel)
 
-    @property
-    def uses_kernels(self) -> bool:
-        """True: rows are averages over kernels."""
-        return True
-
-    def class_references(self) -> ClassReferences:
-        """Return the references."""
-        return self.references
-
     def prepare(self, n_threads: int = 1) -> None:
         """Pack the references."""
         self.references.packed(n_threads)
-
-    def n_pairs(self, n_points: int) -> float:
-        """Return how many kernel values the rows of ``n_points`` instances take."""
-        return float(n_points) * len(self.references.points)
 
 
 @dataclass(frozen=True)
@@ -99,7 +90,7 @@ class KernelSpec:
     bandwidth : float or {"scott", "silverman"}
     kernel : {"gaussian", "aitchison", "ilr"}
     shrinkage : float
-        Only for log-ratios; see :func:`kdey.kernels.transform`.
+        Only for log-ratios; see :func:`kdey.kernels.geometry.transform`.
     precision : {"mixed", "double"}
     """
 
@@ -266,22 +257,31 @@ def _normalised_weights(weights: Array, offsets: NDArray[np.int64]) -> Array:
     return np.asarray(weights / np.repeat(mean, np.diff(offsets)))
 
 
+def class_references(row_map: RowMap) -> ClassReferences | None:
+    """Return the references of the classes, of the first member; None without a kernel."""
+    first = row_map.members[0]
+    return first.references if isinstance(first, KernelMap) else None
+
+
 @dataclass(frozen=True)
-class KernelDensityMap(KernelMap):
-    """Row of an instance: the log of the k class kernel densities, up to a common constant."""
+class PairwiseMap(KernelMap):
+    """Base of rows made of kernels between instances and all references, for each class.
+
+    Maps that differ in their bandwidths alone are a *family*: they share one pass over the
+    distances.
+    """
 
     references: ClassReferences = fitted()
 
-    def fit(
-        self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
-    ) -> KernelDensityMap:
-        """Return the map around the training posteriors."""
-        return replace(self, references=self.kernel.fit(training, n_classes))
-
     @property
     def family(self) -> Hashable:
-        """Maps with the same key share one pass over the distances, and so do their rows."""
-        return ("density", *self.kernel.family)
+        """A key shared by the maps that are computed in one pass."""
+        return (type(self), *self.kernel.family)
+
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> Self:
+        """Return the map around the training posteriors."""
+        around = replace(self, references=self.kernel.fit(training, n_classes))
+        return self._completed([around], n_threads)[0]
 
     def fit_together(
         self,
@@ -289,33 +289,97 @@ class KernelDensityMap(KernelMap):
         training: TrainingPosteriors,
         n_classes: int,
         n_threads: int = 1,
-    ) -> list[KernelDensityMap]:
-        """Return the fitted maps of one family."""
+    ) -> list[Self]:
+        """Return the fitted maps of one family; this spec is the first."""
         references = self.kernel.fit_quietly(training, n_classes)
-        return [replace(spec, references=references.at(spec.kernel)) for spec in specs]
+        maps = [replace(spec, references=references.at(spec.kernel)) for spec in specs]
+        return self._completed(maps, n_threads)
+
+    def _completed(self, maps: list[Self], n_threads: int) -> list[Self]:
+        """Return maps of one family, which have their references, with all else that is learnt."""
+        return maps
+
+    def kernel_width(self) -> float:
+        """Return the bandwidth of the kernels."""
+        return self.references.bandwidth
+
+    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> Rows:
+        """Return the rows of posteriors of shape (m, k)."""
+        return self.rows_together([self], points, n_threads)[0]
+
+    def rows_together(
+        self, maps: Sequence[Self], points: NDArray[Any], n_threads: int = 1
+    ) -> list[Rows]:
+        """Return the rows of ``points`` under maps of one family; this map is the first."""
+        x = self.references.coordinates(points)
+        widths = [row_map.kernel_width() for row_map in maps]
+        logs = self.references.log_means_at(x, widths, n_threads)
+        return [self._rows(values, x, w) for values, w in zip(logs, widths, strict=True)]
+
+    def _rows(self, logs: Array, coordinates: Floats, width: float) -> Rows:
+        """Return rows, given the logs of the mean kernels to each class, shape (m, k)."""
+        return ArrayRows(logs)
+
+
+def families(specs: Sequence[RowSpec], pool_size: int, n_classes: int) -> list[list[int]]:
+    """Return groups of positions of specs that are computed together, in order of appearance.
+
+    A family is split if the rows of all its members would need too much memory.
+    """
+    grouped: dict[Hashable, list[int]] = {}
+    for number, spec in enumerate(specs):
+        key = spec.family if isinstance(spec, PairwiseMap) else number
+        grouped.setdefault(key, []).append(number)
+    limit = max(1, _NUMBERS // max(1, pool_size * n_classes))
+    return [
+        members[start : start + limit]
+        for members in grouped.values()
+        for start in range(0, len(members), limit)
+    ]
+
+
+def rows_of_family(
+    specs: Sequence[RowSpec],
+    training: TrainingPosteriors,
+    points: NDArray[Any],
+    n_classes: int,
+    n_threads: int = 1,
+) -> Iterator[tuple[RowMap, Rows]]:
+    """Yield the fitted row map and the rows of ``points`` for each spec of one family.
+
+    Parameters
+    ----------
+    specs : sequence of RowSpec
+        Specs of one family, or a single spec (:func:`families`).
+    training : TrainingPosteriors
+    points : array of shape (m, d)
+    n_classes : int
+    n_threads : int
+
+    Yields
+    ------
+    row_map : RowMap
+    rows : Rows
+    """
+    first = specs[0]
+    if isinstance(first, PairwiseMap):
+        maps = first.fit_together(
+            cast(Sequence[PairwiseMap], specs), training, n_classes, n_threads
+        )
+        yield from zip(maps, maps[0].rows_together(maps, points, n_threads), strict=True)
+        return
+    for spec in specs:
+        row_map = spec.fit(training, n_classes, n_threads)
+        yield row_map, row_map(points, n_threads)
+
+
+class KernelDensityMap(PairwiseMap):
+    """Row of an instance: the log of the k class kernel densities, up to a common constant."""
 
     @property
     def templates(self) -> Array:
         """Empty, shape (k, 0): the method has no templates."""
         return no_templates(self.references.n_classes)
-
-    def kernel_width(self) -> float:
-        """Return the bandwidth."""
-        return self.references.bandwidth
-
-    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> ArrayRows:
-        """Return the log densities at posteriors of shape (m, k)."""
-        return self.rows_together([self], points, n_threads)[0]
-
-    def rows_together(
-        self, maps: Sequence[Self], points: NDArray[Any], n_threads: int = 1
-    ) -> list[ArrayRows]:
-        """Return the rows of ``points`` under maps of one family, in one pass over distances."""
-        widths = [row_map.kernel_width() for row_map in maps]
-        coordinates = self.references.coordinates(points)
-        return [
-            ArrayRows(logs) for logs in self.references.log_means_at(coordinates, widths, n_threads)
-        ]
 
     def new_rows(self, training: TrainingPosteriors, picks: Indices, n_threads: int = 1) -> Array:
         """Return the log densities at training instances, each without its own kernel."""
@@ -342,8 +406,11 @@ class KernelDensityMap(KernelMap):
 
     def replicate_densities(
         self, points: NDArray[Any], rows: Rows, training: TrainingPosteriors, n_threads: int = 1
-    ) -> DensityReplicator:
-        """Return a function that computes mean kernels to reweighted references."""
+    ) -> Replicator:
+        """Return a function from training weights to densities: mean kernels to the references.
+
+        The densities at ``points`` are relative to the largest entry of each of their ``rows``.
+        """
         references = self.references
         coordinates, scale = references.coordinates(points), rows.each().max(axis=1)
         order = reference_order(training)
@@ -380,57 +447,24 @@ _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
-class OverlapMap(KernelMap):
+class OverlapMap(PairwiseMap):
     """Overlap rows; ``templates`` is the Gram matrix B of the class densities, shape (k, k)."""
 
-    references: ClassReferences = fitted()
     templates: Array = fitted()
+    # Few references, because the cost of the Gram matrix is their number squared.
+    tuning_effort: ClassVar[TuningEffort] = TuningEffort(rows=3_000)
 
-    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> OverlapMap:
-        """Return the map, with the Gram matrix of the class densities."""
-        fitted_map = replace(self, references=self.kernel.fit(training, n_classes))
-        return _with_grams([fitted_map], n_threads)[0]
-
-    @property
-    def family(self) -> Hashable:
-        """Maps with the same key share one pass over the distances, and so do their rows."""
-        return ("overlap", *self.kernel.family)
-
-    def fit_together(
-        self,
-        specs: Sequence[Self],
-        training: TrainingPosteriors,
-        n_classes: int,
-        n_threads: int = 1,
-    ) -> list[OverlapMap]:
-        """Return the fitted maps of one family, in one pass over the distances."""
-        references = self.kernel.fit_quietly(training, n_classes)
-        maps = [replace(spec, references=references.at(spec.kernel)) for spec in specs]
-        return _with_grams(maps, n_threads)
-
-    @property
-    def tuning_effort(self) -> TuningEffort:
-        """Few references, because the cost of the Gram matrix is their number squared."""
-        return TuningEffort(rows=3_000)
+    def _completed(self, maps: list[Self], n_threads: int) -> list[Self]:
+        widths = [row_map.kernel_width() for row_map in maps]
+        grams = _grams(maps[0].references, widths, n_threads)
+        return [replace(row_map, templates=gram) for row_map, gram in zip(maps, grams, strict=True)]
 
     def kernel_width(self) -> float:
         """Return the kernel's width between two densities, sqrt(2) times the bandwidth."""
         return math.sqrt(2.0) * self.references.bandwidth
 
-    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> OverlapRows:
-        """Return the rows of posteriors of shape (m, k)."""
-        return self.rows_together([self], points, n_threads)[0]
-
-    def rows_together(
-        self, maps: Sequence[Self], points: NDArray[Any], n_threads: int = 1
-    ) -> list[OverlapRows]:
-        """Return the rows of ``points`` under maps of one family, in one pass over distances."""
-        references = self.references
-        x = references.coordinates(points)
-        widths = [row_map.kernel_width() for row_map in maps]
-        logs = references.log_means_at(x, widths, n_threads)
-        precision = references.spec.precision
-        return [OverlapRows(a, x, w, precision) for a, w in zip(logs, widths, strict=True)]
+    def _rows(self, logs: Array, coordinates: Floats, width: float) -> OverlapRows:
+        return OverlapRows(logs, coordinates, width, self.references.spec.precision)
 
 
 @dataclass(frozen=True, eq=False)
@@ -479,13 +513,6 @@ class OverlapRows(Rows):
             n_threads=n_threads,
         )[0, :, 0]
         return float(logsumexp(log_sums, b=w)) - 2.0 * math.log(w.sum())
-
-
-def _with_grams(maps: Sequence[OverlapMap], n_threads: int) -> list[OverlapMap]:
-    """Return maps of the same references at several bandwidths with their templates."""
-    widths = [row_map.kernel_width() for row_map in maps]
-    grams = _grams(maps[0].references, widths, n_threads)
-    return [replace(row_map, templates=gram) for row_map, gram in zip(maps, grams, strict=True)]
 
 
 def _grams(refs: ClassReferences, widths: Sequence[float], n_threads: int) -> Array:

@@ -31,13 +31,16 @@ from scipy.stats.qmc import Sobol
 from sklearn.utils import check_random_state
 
 from kdey.bags import Bags, offsets_of
-from kdey.kernels.sums import kernel_means
+from kdey.kernels import kernel_means
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.base import Array, Rows, TuningEffort, fitted
+from kdey.rows import Array, Rows, RowSpec, TuningEffort, fitted
 from kdey.rows.kernel import ClassReferences, Floats, KernelMap
 
 #: Numbers in memory at a time (bags x reference points) when many bags are evaluated.
 _CHUNK = 1 << 23
+
+#: Number of points with which candidate bandwidths are compared.
+_TUNING_POINTS = 500
 
 
 @dataclass(frozen=True)
@@ -65,20 +68,8 @@ class MonteCarloMap(KernelMap):
     templates: Array = fitted()
     points: Floats = fitted()
     log_reference: Array = fitted()
-    #: Number of points with which candidate bandwidths are compared.
-    tuning_points: ClassVar[int] = 500
-
-    def for_tuning(self, seed: int) -> MonteCarloMap:
-        """Return the spec with few points, drawn with the same seed for all candidates."""
-        few = self.tuning_points
-        n_points = few if isinstance(self.n_points, str) else min(self.n_points, few)
-        sampling = resolve_sampling(self.sampling, self.n_points)
-        return replace(self, n_points=n_points, sampling=sampling, random_state=seed % 2**32)
-
-    @property
-    def tuning_effort(self) -> TuningEffort:
-        """Few bags and references, because each bag is evaluated at all points."""
-        return TuningEffort(bags=100, rows=6_000)
+    # Few bags and references, because each bag is evaluated at all points.
+    tuning_effort: ClassVar[TuningEffort] = TuningEffort(bags=100, rows=6_000)
 
     def __post_init__(self) -> None:
         check_n_points(self.n_points)
@@ -100,10 +91,6 @@ class MonteCarloMap(KernelMap):
         """Number of reference points over which a divergence is averaged."""
         return len(self.points)
 
-    def n_pairs(self, n_points: int) -> float:
-        """Return the number of kernel values in the rows of ``n_points`` instances."""
-        return float(n_points) * len(self.points)
-
     def at(self, references: ClassReferences, points: Floats, n_threads: int = 1) -> MonteCarloMap:
         """Return the map with these reference points."""
         logs = references.log_means(points, references.bandwidth, n_threads)
@@ -123,9 +110,23 @@ class MonteCarloMap(KernelMap):
             refs.coordinates(points), self.points, self.log_reference, refs.bandwidth, n_threads
         )
 
-    def quick_rows(self, points: NDArray[Any], n_threads: int = 1) -> MonteCarloRows:
-        """Return rows accurate to six digits, which is enough to compare candidates."""
-        return replace(self(points, n_threads), quick=True)
+
+def quick(rows: Rows) -> Rows:
+    """Return Monte Carlo rows accurate to six digits, to compare candidates; others as they are."""
+    return replace(rows, quick=True) if isinstance(rows, MonteCarloRows) else rows
+
+
+def for_tuning(spec: RowSpec, seed: int) -> RowSpec:
+    """Return a cheaper spec for tuning: few points, the same draw for all candidates.
+
+    Only Monte Carlo rows have points; any other spec is returned as it is.
+    """
+    if not isinstance(spec, MonteCarloMap):
+        return spec
+    few = _TUNING_POINTS
+    n_points = few if isinstance(spec.n_points, str) else min(spec.n_points, few)
+    sampling = resolve_sampling(spec.sampling, spec.n_points)
+    return replace(spec, n_points=n_points, sampling=sampling, random_state=seed % 2**32)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,11 +28,12 @@ from kdey.calibration import make_calibrator
 from kdey.classifiers import ClassifierOutput
 from kdey.kernels.geometry import check_shrinkage
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.base import (
+from kdey.rows import (
     Array,
     ArrayRows,
+    Replicator,
     RowMap,
-    TemplateReplicator,
+    TensorFunction,
     class_means,
     fitted,
     no_templates,
@@ -49,12 +50,14 @@ class PosteriorMap(RowMap):
     """Row of an instance: its posterior, or its one-hot decision (``crisp``).
 
     ``templates`` is the (soft) misclassification matrix of shape (k, k): column i holds the mean
-    row of training class i. It is empty, shape (k, 0), for methods without adjustment.
+    row of training class i. It is empty, shape (k, 0), for methods without adjustment. ``mass`` is
+    the number, or total weight, of training instances of each class, shape (k,), if ``adjusted``.
     """
 
     crisp: bool
     adjusted: bool
     templates: Array = fitted()
+    mass: Array | None = fitted()
 
     @property
     def needs(self) -> ClassifierOutput:
@@ -69,7 +72,8 @@ class PosteriorMap(RowMap):
             return replace(self, templates=no_templates(n_classes))
         rows = self(training.required()).array
         templates = class_means(rows, training.labels, n_classes, training.weights)
-        return replace(self, templates=templates)
+        mass = np.bincount(training.labels, weights=training.weights, minlength=n_classes)
+        return replace(self, templates=templates, mass=mass.astype(np.float64))
 
     def __call__(self, points: NDArray[np.floating], n_threads: int = 1) -> ArrayRows:
         """Return the rows of posteriors of shape (m, k)."""
@@ -77,26 +81,12 @@ class PosteriorMap(RowMap):
         return ArrayRows(rows)
 
     @property
-    def has_tensor_rows(self) -> bool:
-        """True: a tensor can be compared and read like an array."""
-        return True
+    def tensor_rows(self) -> TensorFunction:
+        """The posteriors themselves, or their decisions."""
+        return _decisions if self.crisp else _unchanged
 
-    def tensor_rows(self, points: Any) -> Any:
-        """Return the rows of a tensor of posteriors, shape (m, k)."""
-        if not self.crisp:
-            return points
-        is_largest = points == points.amax(dim=1, keepdim=True)
-        # Of several largest posteriors the first counts, as on the host.
-        return (is_largest & (is_largest.cumsum(dim=1) == 1)).to(points.dtype)
-
-    def influence_features(self, points: NDArray[Any]) -> Array | None:
-        """Return the rows if the method inverts their class means (ACC, PACC), otherwise None."""
-        return self(points).array if self.templates.size else None
-
-    def replicate_templates(self, training: TrainingPosteriors) -> TemplateReplicator | None:
-        """Return a function that computes weighted class means of the training rows."""
-        if not self.templates.size:
-            return None
+    def replicate_templates(self, training: TrainingPosteriors) -> Replicator:
+        """Return a function from training weights to templates, weighted class means of rows."""
         rows = self(training.required()).array
         classes = [np.flatnonzero(training.labels == i) for i in range(self.templates.shape[1])]
 
@@ -133,20 +123,25 @@ class FriedmanMap(RowMap):
         return ArrayRows(np.hstack([reached, np.ones((len(reached), 1))]).astype(np.float64))
 
     @property
-    def has_tensor_rows(self) -> bool:
-        """True: a tensor can be compared like an array."""
-        return True
+    def tensor_rows(self) -> TensorFunction:
+        """The rows of a tensor, shape (m, k + 1): it can be compared like an array."""
+        return self._tensor_rows
 
-    def tensor_rows(self, points: Any) -> Any:
-        """Return the rows of a tensor of posteriors, shape (m, k + 1)."""
+    def _tensor_rows(self, points: Any) -> Any:
         exact = points.double()
         rows = exact.new_ones((len(points), points.shape[1] + 1))
         rows[:, :-1] = exact >= exact.new_tensor(self.prior * (1.0 - _ROUNDING))
         return rows
 
-    def influence_features(self, points: NDArray[Any]) -> Array | None:
-        """Return the indicators, whose class means the method inverts, shape (m, k)."""
-        return self(points).array[:, :-1]
+
+def inverted_features(row_map: RowMap, points: NDArray[Any]) -> Array | None:
+    """Return k numbers per instance whose class means the method inverts, shape (m, k).
+
+    These are the posteriors or decisions of ACC, PACC and Friedman's method; None for all others.
+    """
+    if isinstance(row_map, PosteriorMap) and row_map.templates.size:
+        return row_map(points).array
+    return row_map(points).array[:, :-1] if isinstance(row_map, FriedmanMap) else None
 
 
 @dataclass(frozen=True)
@@ -157,7 +152,7 @@ class RatioMap(RowMap):
     factors do not change the maximum of the likelihood (Saerens, Latinne and Decaestecker, 2002).
     Without calibration the training prevalence ``prior`` is that of the labels; with calibration it
     is the mean calibrated posterior, as Alexandari, Kundaje and Shrikumar (2020) advise.
-    ``pseudo_share`` is that of :class:`kdey.matching.MixtureLikelihood`.
+    ``pseudo_share`` is that of :class:`kdey.matching.likelihood.MixtureLikelihood`.
     """
 
     calibration: Any = None
@@ -195,20 +190,27 @@ class RatioMap(RowMap):
         return ArrayRows(np.asarray(p, dtype=np.float64) / self.prior)
 
     @property
-    def has_tensor_rows(self) -> bool:
-        """Whether posteriors are used as they are, or by a calibrator that takes tensors."""
+    def tensor_rows(self) -> TensorFunction | None:
+        """The rows of a tensor, (m, k), if posteriors are not calibrated, or that takes tensors."""
         calibrator = self.calibrator
-        return calibrator is None or hasattr(calibrator, "transform_tensor")
+        takes_tensors = calibrator is None or hasattr(calibrator, "transform_tensor")
+        return self._tensor_rows if takes_tensors else None
 
-    def tensor_rows(self, points: Any) -> Any:
-        """Return the rows of a tensor of posteriors, shape (m, k)."""
+    def _tensor_rows(self, points: Any) -> Any:
         calibrator = self.calibrator
         exact = points.double() if calibrator is None else calibrator.transform_tensor(points)
         return exact / exact.new_tensor(self.prior)
 
-    def starting_prevalence(self) -> Array:
-        """Return the training prevalence, from which EM starts."""
-        return np.asarray(self.prior / self.prior.sum())
+
+def _unchanged(points: Any) -> Any:
+    return points
+
+
+def _decisions(points: Any) -> Any:
+    """Return the most probable class of each row of a tensor as a one-hot row, shape (m, k)."""
+    is_largest = points == points.amax(dim=1, keepdim=True)
+    # Of several largest posteriors the first counts, as on the host.
+    return (is_largest & (is_largest.cumsum(dim=1) == 1)).to(points.dtype)
 
 
 def one_hot_argmax(posteriors: NDArray[np.floating]) -> Array:

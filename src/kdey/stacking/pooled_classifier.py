@@ -14,9 +14,9 @@ which is comparable between methods: recalibrated posteriors (EMQ with BCTS) and
           w = \arg\max_{w \in \Delta} \sum_n \log \sum_m w_m p^m(y_n | x_n) + c \sum_m \log w_m
 
 over the training instances n, each predicted by models that have not seen it (stacking of
-predictive distributions). This is the problem that :func:`kdey.matching.solve_mixture` solves with
-a certificate, the members in place of the classes. The pseudo-counts c keep every member in play
-where there are few labels.
+predictive distributions). This is the problem that :func:`kdey.matching.likelihood.solve_mixture`
+solves with a certificate, the members in place of the classes. The pseudo-counts c keep every
+member in play where there are few labels.
 
 **Selection.** A member with hardly any weight costs time and space at every prediction. Such
 members are dropped one after the other, the lightest first, and the others get new weights. A
@@ -55,9 +55,10 @@ from kdey.posteriors import (
     find_weight_parameter,
     predict_posteriors,
 )
-from kdey.rows.base import Array, Indices, RowMap, RowSpec
-from kdey.rows.kernel import BandwidthWarning
+from kdey.rows import Array, CompositeMap, Indices, RowMap, RowSpec
+from kdey.rows.kernel import BandwidthWarning, KernelMap
 from kdey.simplex import row_sums, softmax_rows
+from kdey.tuning.automatic import AutomaticKernel
 
 #: Smallest probability of a class in a predictive distribution. A member that is certain and wrong
 #: then costs the pool a bounded amount.
@@ -130,11 +131,13 @@ class FittedMember:
     def kernels(self) -> tuple[int, ...]:
         """Positions of the members of a composite row map that are averages over kernels."""
         parts = self.row_map.members
-        return tuple(i for i, part in enumerate(parts) if part.class_references() is not None)
+        return tuple(i for i, part in enumerate(parts) if isinstance(part, KernelMap))
 
     def keep(self, positions: Sequence[int]) -> FittedMember:
         """Return the member with some members of its composite row map."""
-        return replace(self, row_map=self.row_map.keep_members(positions))
+        if not isinstance(self.row_map, CompositeMap):
+            return self
+        return replace(self, row_map=self.row_map.keep(positions))
 
     def posteriors(self, posteriors: NDArray[np.floating], n_threads: int = 1) -> Array:
         """Return the predictive distributions of new instances, both of shape (m, k).
@@ -605,5 +608,9 @@ def usable_methods(
     """
     weights = training.weights
     n = len(training.labels) if weights is None else int(np.count_nonzero(weights > 0))
-    plain = tuple(method for method in methods if not method.rows.uses_kernels)
+    plain = tuple(method for method in methods if not _has_kernels(method.rows))
     return methods if n >= KERNEL_LABELS or not plain else plain
+
+
+def _has_kernels(rows: RowSpec) -> bool:
+    return any(isinstance(member, KernelMap | AutomaticKernel) for member in rows.members)

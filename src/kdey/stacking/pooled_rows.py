@@ -3,8 +3,8 @@
 A linear pool of calibrated members is not sure enough, so the pool is recalibrated by BCTS, once.
 Two numbers are then chosen by the error on held-out bags. The *power* of the calibrated posteriors
 (:class:`kdey.calibration.SharpenedBCTS`) trades variance against bias, and the *share* of
-pseudo-instances (:class:`kdey.matching.MixtureLikelihood`) decides where classes that can hardly be
-told apart end up: without it, maximum likelihood goes to an arbitrary corner.
+pseudo-instances (:class:`kdey.matching.likelihood.MixtureLikelihood`) decides where classes that
+can hardly be told apart end up: without it, maximum likelihood goes to an arbitrary corner.
 
 :class:`SmoothedRatioRows` takes the posteriors of a pool. :class:`PooledMap` takes the posteriors
 of its classifiers side by side, for people who bring scores, and makes the pool as well.
@@ -23,13 +23,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kdey._display import muted
 from kdey.calibration import BCTS, SeparableWarning, SharpenedBCTS, centred_logs
-from kdey.matching import MaximiseLikelihood
-from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
+from kdey.matching.likelihood import MaximiseLikelihood, MixtureLikelihood, solve_mixture
 from kdey.metrics import get_metric
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.base import (
+from kdey.rows import (
     Array,
     ArrayRows,
+    CompositeMap,
     Indices,
     RowMap,
     RowSpec,
@@ -446,10 +446,6 @@ class PooledMap(RowMap):
         ]
         return self.ratio(np.asarray(sum(parts))[picks], n_threads).each()
 
-    def starting_prevalence(self) -> Array | None:
-        """Return the training prevalence, from which EM starts."""
-        return self.ratio.starting_prevalence()
-
     def record(
         self, training: TrainingPosteriors, plan: TuningPlan, n_threads: int = 1
     ) -> StackRecord:
@@ -468,7 +464,9 @@ def _as_kept(
     positions = [
         i for i, part in enumerate(first.row_map.members) if any(part is other for other in parts)
     ]
-    return replace(method, rows=method.rows.keep_members(positions))
+    if not isinstance(method.rows, CompositeMap):
+        return method
+    return replace(method, rows=method.rows.keep(positions))
 
 
 def split_scores(

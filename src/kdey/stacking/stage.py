@@ -37,7 +37,7 @@ from kdey.posteriors import (
     cross_fit,
     warn_about_rare_classes,
 )
-from kdey.rows.base import Indices
+from kdey.rows import Indices
 from kdey.stacking.pooled_classifier import (
     CLASSIFIERS,
     KERNEL_LABELS,

@@ -6,14 +6,13 @@ what was tried and chosen. ``automatic`` has the row specs that choose. ``docs/a
 describes the criterion.
 """
 
-from kdey.tuning.automatic import AutomaticBins, AutomaticChoice, AutomaticKernel, AutomaticStrength
+from kdey.tuning.automatic import AutomaticBins, AutomaticChoice, AutomaticKernel
 from kdey.tuning.trials import Tuning, TuningPlan, TuningWarning
 
 __all__ = [
     "AutomaticBins",
     "AutomaticChoice",
     "AutomaticKernel",
-    "AutomaticStrength",
     "Tuning",
     "TuningPlan",
     "TuningWarning",

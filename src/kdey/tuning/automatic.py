@@ -1,14 +1,14 @@
 """Row specs that choose their parameters at ``fit``: bandwidth and geometry, bins, any other.
 
 :class:`AutomaticKernel` chooses bandwidth and geometry of a kernel, :class:`AutomaticBins` the
-number of bins of histograms, :class:`AutomaticStrength` the strength of a penalty, and
-:class:`AutomaticChoice` any parameter among a few candidates.
+number of bins of histograms, and :class:`AutomaticChoice` any parameter among a few candidates.
+:func:`choose_strength` chooses the strength of a penalty, which belongs to the matching.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.classifiers import ClassifierOutput, strictest
-from kdey.kernels import DEFAULT_SHRINKAGE, transform
+from kdey.kernels.geometry import DEFAULT_SHRINKAGE, transform
 from kdey.matching import AnyMatching
-from kdey.matching.penalty import PenalisedMap, PenaltySpec
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.base import CommitteeMap, RowMap, RowSpec, StackedMap, TuningEffort
+from kdey.rows import CompositeMap, RowMap, RowSpec, TuningEffort
 from kdey.rows.histogram import HistogramMap
 from kdey.rows.kernel import KernelMap, median_nearest
+from kdey.rows.monte_carlo import for_tuning
 from kdey.tuning.trials import (
     Array,
     Lattice,
@@ -60,6 +60,8 @@ _WORTH_REFINING = 1.35
 _FALLBACK_BANDWIDTH = 0.1
 #: Strengths that are tried. The first is used if nothing can be learnt; zero is no penalty.
 STRENGTHS = (1e-3, 0.0, 1e-5, 1e-4, 1e-2, 0.1, 1.0, 10.0)
+#: Largest number of bags with which strengths are compared.
+_PENALISED_BAGS = 60
 
 
 class ChoosingSpec(RowSpec):
@@ -117,25 +119,12 @@ class AutomaticChoice(ChoosingSpec):
             training, n_classes, plan.bag_size, seed, effort, smoothest=plan.smoothest
         )
         if not hold_outs:
-            return self._fall_back(seed), specs[0]
+            return _nothing_learnt(self.parameter, values[0], seed, plan), specs[0]
         scorer = TrialScorer(hold_outs, self.matching, plan, n_threads)
-        errors = scorer.errors([spec.for_tuning(seed) for spec in specs])
+        errors = scorer.errors([for_tuning(spec, seed) for spec in specs])
         best = int(np.argmin(errors.mean(axis=1)))
-        trials = [
-            make_trial(self.parameter, {}, value, row, number == best)
-            for number, (value, row) in enumerate(zip(values, errors, strict=True))
-        ]
+        trials = _trials(self.parameter, values, errors, best)
         return plan.record(self.parameter, trials, seed, scorer), specs[best]
-
-    def _fall_back(self, seed: int) -> Tuning:
-        reason = "no two classes have instances in more than one fold"
-        value = next(iter(self.candidates))
-        trial = make_trial(self.parameter, {}, value, None, 1.0)
-        warning = (
-            f"{self.parameter}: nothing can be learnt from the training posteriors ({reason}); "
-            f"using {value}"
-        )
-        return self.plan.record_unlearnt(self.parameter, trial, seed, reason, warning)
 
 
 @dataclass(frozen=True)
@@ -183,7 +172,7 @@ class AutomaticBins(ChoosingSpec):
 
     def _spec(self, n_bins: int) -> RowSpec:
         spec = replace(self.rows, n_bins=n_bins)
-        return StackedMap((spec,)) if self.stacked else spec
+        return CompositeMap((spec,)) if self.stacked else spec
 
     def _fall_back(self, seed: int) -> tuple[Tuning, RowSpec]:
         reason = "all training rows are equal, or no two classes are in more than one fold"
@@ -230,11 +219,6 @@ class AutomaticKernel(ChoosingSpec):
     matching: AnyMatching
     plan: TuningPlan
     most_members: int
-
-    @property
-    def uses_kernels(self) -> bool:
-        """True: this is a choice of kernels."""
-        return True
 
     def on_device(self, device: str) -> RowSpec:
         """Return the spec that evaluates candidates on a device."""
@@ -283,7 +267,7 @@ class AutomaticKernel(ChoosingSpec):
         self, scorer: TrialScorer, geometry: Geometry, seed: int, places: list[int]
     ) -> Array:
         specs = [self._spec(geometry, _bandwidth(place)) for place in places]
-        return scorer.errors([spec.for_tuning(seed) for spec in specs])
+        return scorer.errors([for_tuning(spec, seed) for spec in specs])
 
     def _make_trials(self, results: list[PlaceErrors]) -> list[Trial]:
         """Return all trials; those that contribute to the estimate have positive weights."""
@@ -302,7 +286,7 @@ class AutomaticKernel(ChoosingSpec):
         specs = tuple(self._spec(_geometry(trial), trial.value) for trial in tuning.members)
         if self.most_members == 1:
             return specs[0]
-        return CommitteeMap(specs, tuple(trial.weight for trial in tuning.members))
+        return CompositeMap(specs, tuple(trial.weight for trial in tuning.members))
 
     def _spec(self, geometry: Geometry, bandwidth: float) -> KernelMap:
         kernel, shrinkage = geometry
@@ -365,44 +349,63 @@ def _range(
     return min(math.ceil(_PER_OCTAVE * math.log2(floor) - 1e-6), high - 2 * _PER_OCTAVE), high
 
 
-@dataclass(frozen=True)
-class AutomaticStrength(ChoosingSpec):
-    """Row spec that chooses the strength of a penalty on bags from held-out training posteriors.
+def choose_strength(
+    rows: RowSpec,
+    penalised: Callable[[float], AnyMatching],
+    plan: TuningPlan,
+    training: TrainingPosteriors,
+    n_classes: int,
+    n_threads: int = 1,
+) -> tuple[Tuning, AnyMatching]:
+    """Choose the strength of a penalty on bags from held-out training posteriors.
 
-    Parameters that the rows leave open, such as a bandwidth, are chosen first, without a penalty.
-
-    Attributes
+    Parameters
     ----------
     rows : RowSpec
-    penalty : callable
-        From a strength to its ``kdey.matching.penalty.PenaltySpec``.
-    matching : Matching
-        The penalised matching with which strengths are evaluated.
+        With all its own parameters chosen.
+    penalised : callable
+        From a strength to the matching with that penalty.
     plan : TuningPlan
+    training : TrainingPosteriors
+    n_classes : int
+    n_threads : int
+
+    Returns
+    -------
+    tuning : Tuning
+        The record of the choice.
+    matching : Matching
+        With the chosen strength.
     """
+    seed, effort = plan.seed(), rows.tuning_effort
+    # Penalised problems cost more than others.
+    few = TuningEffort(min(effort.bags, _PENALISED_BAGS), effort.rows)
+    hold_outs = make_hold_outs(
+        training, n_classes, plan.bag_size, seed, few, smoothest=plan.smoothest
+    )
+    matchings = [penalised(strength) for strength in STRENGTHS]
+    if not hold_outs:
+        return _nothing_learnt("strength", STRENGTHS[0], seed, plan), matchings[0]
+    scorers = [TrialScorer(hold_outs, matching, plan, n_threads) for matching in matchings]
+    trial = for_tuning(rows, seed)
+    errors = np.concatenate([scorer.errors([trial]) for scorer in scorers])
+    best = int(np.argmin(errors.mean(axis=1)))
+    trials = _trials("strength", STRENGTHS, errors, best)
+    return plan.record("strength", trials, seed, scorers[0]), matchings[best]
 
-    rows: RowSpec
-    penalty: Callable[[float], PenaltySpec]
-    matching: AnyMatching
-    plan: TuningPlan
 
-    @property
-    def needs(self) -> ClassifierOutput:
-        """What the rows need of a classifier."""
-        return self.rows.needs
+def _trials(parameter: str, values: Sequence[float], errors: Array, best: int) -> list[Trial]:
+    return [
+        make_trial(parameter, {}, value, row, number == best)
+        for number, (value, row) in enumerate(zip(values, errors, strict=True))
+    ]
 
-    def on_device(self, device: str) -> RowSpec:
-        """Return the spec whose rows, and then the strength, are chosen on a device."""
-        plan = replace(self.plan, device=device)
-        return replace(self, rows=self.rows.on_device(device), plan=plan)
 
-    def settle(
-        self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
-    ) -> tuple[Tuning, RowSpec]:
-        """Return the record of the choice of the strength, and the row spec with it."""
-        _, rows = self.rows.settle(training, n_classes, n_threads)
-        candidates = {
-            strength: PenalisedMap(rows, self.penalty(strength)) for strength in STRENGTHS
-        }
-        choice = AutomaticChoice("strength", candidates, self.matching, self.plan)
-        return choice.settle(training, n_classes, n_threads)
+def _nothing_learnt(parameter: str, value: float, seed: int, plan: TuningPlan) -> Tuning:
+    """Return the record of a value that was taken because no bags can be held out, and warn."""
+    reason = "no two classes have instances in more than one fold"
+    trial = make_trial(parameter, {}, value, None, 1.0)
+    warning = (
+        f"{parameter}: nothing can be learnt from the training posteriors ({reason}); using {value}"
+    )
+    return plan.record_unlearnt(parameter, trial, seed, reason, warning)

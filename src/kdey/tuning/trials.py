@@ -41,11 +41,14 @@ from kdey._display import (
 from kdey._parallel import choose_device
 from kdey.arrays import make_frame
 from kdey.bags import Bags
+from kdey.gpu import match_family_on
 from kdey.matching import AnyMatching
+from kdey.matching.divergence import takes_quick_rows
 from kdey.metrics import Metric, get_metric
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.base import RowSpec, TuningEffort, families, rows_of_family
-from kdey.rows.kernel import BandwidthWarning
+from kdey.rows import RowSpec, TuningEffort
+from kdey.rows.kernel import BandwidthWarning, families, rows_of_family
+from kdey.rows.monte_carlo import quick
 from kdey.simplex import round_counts, sample_smooth
 from kdey.validation import check_count, check_share
 
@@ -599,7 +602,6 @@ class TrialScorer:
 
     def _errors_on(self, hold_out: HoldOut, specs: Sequence[RowSpec]) -> Array:
         out = np.empty((len(specs), len(hold_out.bags)))
-        quick = self.matching.takes_quick_rows
         for family in families(specs, len(hold_out.points), hold_out.n_classes):
             members = [specs[i] for i in family]
             fitted = rows_of_family(
@@ -608,23 +610,22 @@ class TrialScorer:
                 hold_out.points,
                 hold_out.n_classes,
                 self.n_threads,
-                quick=quick,
             )
             for number, (row_map, rows) in zip(family, fitted, strict=True):
-                solution = self.matching.match(row_map, rows, hold_out.bags, self.n_threads)
+                used = quick(rows) if takes_quick_rows(self.matching) else rows
+                solution = self.matching.match(row_map, used, hold_out.bags, self.n_threads)
                 out[number] = self.error(hold_out, solution.prevalence)
         return out
 
     def _errors_there(self, specs: Sequence[RowSpec], device: Any) -> Array:
         """Return :meth:`errors`, computed on a device for all hold-outs at once."""
-        from kdey.gpu.route import match_family_on  # slow to import
-
         out = [np.empty((len(specs), len(hold_out.bags))) for hold_out in self.hold_outs]
         pool_size = max(len(hold_out.points) for hold_out in self.hold_outs)
         n_classes = max(hold_out.n_classes for hold_out in self.hold_outs)
+        samples = [(h.training, h.points, h.n_classes, h.bags) for h in self.hold_outs]
         for family in families(specs, pool_size, n_classes):
             members = [specs[i] for i in family]
-            solved = match_family_on(members, self.matching, self.hold_outs, device, self.n_threads)
+            solved = match_family_on(members, self.matching, samples, device, self.n_threads)
             for errors, hold_out, solutions in zip(out, self.hold_outs, solved, strict=True):
                 for number, solution in zip(family, solutions, strict=True):
                     errors[number] = self.error(hold_out, solution.prevalence)
