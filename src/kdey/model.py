@@ -17,7 +17,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,8 +33,10 @@ from kdey.matching.likelihood import MaximiseLikelihood
 from kdey.posteriors import Posteriors, TrainingPosteriors, predict_posteriors
 from kdey.rows import RowMap, RowSpec, TuningRecord
 from kdey.simplex import check_posteriors
-from kdey.tables.schema import TableSchema
 from kdey.validation import few_labels_note
+
+if TYPE_CHECKING:
+    from kdey.tables.schema import TableSchema
 
 Floats = NDArray[np.floating]
 #: From bags over a pool to their solutions; the work per instance is already done.
