@@ -44,7 +44,6 @@ from kdey.report.html import (
     overview_table,
     prevalence_table,
 )
-from kdey.report.make import Report
 from kdey.report.share_figures import (
     prevalence_figure,
     shares_by_group,
@@ -61,9 +60,7 @@ from kdey.report.shown_groups import (
     plain_value,
     require_columns,
 )
-from kdey.report.technical import (
-    SECTIONS,
-)
+from kdey.report.technical import SECTIONS
 from kdey.report.words import (
     MEANING_OF_CHECKED,
     against_labels,
@@ -78,6 +75,8 @@ from kdey.report.words import (
 from kdey.tables.output import Cell, Heading, Row, Table
 
 if TYPE_CHECKING:
+    from kdey.report.make import Report
+
     pass
 
 
