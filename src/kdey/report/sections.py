@@ -77,8 +77,6 @@ from kdey.tables.output import Cell, Heading, Row, Table
 if TYPE_CHECKING:
     from kdey.report.make import Report
 
-    pass
-
 
 #: Longest text of one setting.
 _LONGEST = 400
