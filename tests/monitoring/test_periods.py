@@ -9,16 +9,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 
-from kdey import PACC, Options
+from kdey import CC, PACC, Ensemble, GridSearchQ, KDEyML, Options, load, save
 from kdey.monitoring import (
     Bound,
     HistoryError,
     MonitorSettings,
+    model_fingerprint,
     monitor,
     read_history,
 )
-from kdey.monitoring.periods import error_parts, model_fingerprint
+from kdey.monitoring.periods import error_parts
 
 from ..groups.cases import SCORES, fitted, posteriors
 
@@ -121,6 +125,40 @@ def test_another_model_must_be_meant(quantifier: Any, tmp_path: Path) -> None:
     with pytest.raises(HistoryError, match="estimated by another model"):
         send(other, week(1), path, period=1)
     assert send(other, week(1), path, period=1, new_model=True).added == ("1",)
+
+
+def test_a_fingerprint_knows_parameters_and_what_was_learnt(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 60)
+    X = rng.normal(size=(120, 2)) + y[:, None]
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0)
+    fits = [
+        KDEyML(bandwidth=0.1).fit(X, y),
+        KDEyML(bandwidth=0.2).fit(X, y),
+        CC().fit(X, y),
+        CC(LogisticRegression(C=0.01)).fit(X, y),
+        CC(tree).fit(X, y),
+        CC(tree).fit(X + 0.5, y),
+        Ensemble(CC(), n_members=3, random_state=0).fit(X, y),
+        Ensemble(CC(), n_members=3, random_state=1).fit(X, y),
+    ]
+    prints = [model_fingerprint(q) for q in fits]
+    assert len(set(prints)) == len(fits)
+    assert model_fingerprint(clone(fits[0]).fit(X, y)) == prints[0]
+    for q, known in zip(fits, prints, strict=True):
+        q.predict(X[:20])
+        read = load(save(q, tmp_path / "model.kdey"))
+        assert model_fingerprint(q) == model_fingerprint(read) == known
+    assert model_fingerprint(fits[0].set_params(n_jobs=2, device="auto")) == prints[0]
+    search = GridSearchQ(CC(), {"classifier__C": [1.0]}, verbose=False).fit(X, y)
+    assert model_fingerprint(search) == model_fingerprint(search.best_estimator_)
+
+
+def test_a_history_notices_another_bandwidth(quantifier: Any, tmp_path: Path) -> None:
+    path = tmp_path / "h.parquet"
+    send(quantifier, week(0), path, period=0, settings=CALM)
+    with pytest.raises(HistoryError, match="estimated by another model"):
+        send(fitted(bandwidth=0.4), week(1), path, period=1)
 
 
 def test_other_classes_are_refused(quantifier: Any, tmp_path: Path) -> None:

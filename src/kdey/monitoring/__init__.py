@@ -21,6 +21,7 @@ from kdey.monitoring.history import (
 from kdey.monitoring.periods import (
     MonitorUpdate,
     history_page,
+    model_fingerprint,
     monitor,
     undo_period,
     write_history_page,
@@ -36,6 +37,7 @@ __all__ = [
     "Period",
     "find_alarms",
     "history_page",
+    "model_fingerprint",
     "monitor",
     "period_name",
     "read_history",

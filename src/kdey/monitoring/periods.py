@@ -8,51 +8,73 @@ The page shows what rings, the shares over time with the alarms in them, and all
 """
 
 from __future__ import annotations
-
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from os import PathLike
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
+from dataclasses import dataclass
+from dataclasses import fields
+from dataclasses import is_dataclass
+from dataclasses import replace
+from datetime import UTC
+from datetime import datetime
 from kdey._caching import fingerprint
 from kdey._io import write_whole
 from kdey.bags import Array
-from kdey.groups import Request, ScoredTable, answer, score
+from kdey.groups import Request
+from kdey.groups import ScoredTable
+from kdey.groups import answer
+from kdey.groups import score
 from kdey.intervals import Estimate
-from kdey.model import AnyModel, Fitted, model_of
-from kdey.monitoring.alarms import ALARM_COLUMNS, Alarm, find_alarms
-from kdey.monitoring.history import (
-    FIT,
-    HORIZON,
-    History,
-    HistoryError,
-    MonitorSettings,
-    Period,
-    period_name,
-    read_history,
-    update_history,
-)
+from kdey.model import AnyModel
+from kdey.model import Fitted
+from kdey.model import model_of
+from kdey.monitoring.alarms import ALARM_COLUMNS
+from kdey.monitoring.alarms import Alarm
+from kdey.monitoring.alarms import find_alarms
+from kdey.monitoring.history import FIT
+from kdey.monitoring.history import HORIZON
+from kdey.monitoring.history import History
+from kdey.monitoring.history import HistoryError
+from kdey.monitoring.history import MonitorSettings
+from kdey.monitoring.history import Period
+from kdey.monitoring.history import period_name
+from kdey.monitoring.history import read_history
+from kdey.monitoring.history import update_history
 from kdey.options import Options
-from kdey.report.drawing import listed, percent
-from kdey.report.html import (
-    MOST_ROWS,
-    Figure,
-    Page,
-    Section,
-    csv_address,
-    group_records,
-    groups_table,
-    render_page,
-)
-from kdey.report.share_figures import MOST_CLASSES, TimeMarks, time_figure
-from kdey.report.shown_groups import GroupTable, group_table
-from kdey.tables.output import Cell, Heading, Row, Table
+from kdey.report.drawing import listed
+from kdey.report.drawing import percent
+from kdey.report.html import Figure
+from kdey.report.html import MOST_ROWS
+from kdey.report.html import Page
+from kdey.report.html import Section
+from kdey.report.html import csv_address
+from kdey.report.html import group_records
+from kdey.report.html import groups_table
+from kdey.report.html import render_page
+from kdey.report.page_tables import MOST_ROWS
+from kdey.report.page_tables import group_records
+from kdey.report.page_tables import groups_table
+from kdey.report.share_figures import MOST_CLASSES
+from kdey.report.share_figures import TimeMarks
+from kdey.report.share_figures import time_figure
+from kdey.report.shown_groups import GroupTable
+from kdey.report.shown_groups import group_table
+from kdey.report.time_figures import MOST_CLASSES
+from kdey.report.time_figures import TimeMarks
+from kdey.report.time_figures import time_figure
+from kdey.report.vocabulary import listed
+from kdey.report.vocabulary import percent
+from kdey.tables.output import Cell
+from kdey.tables.output import Heading
+from kdey.tables.output import Row
+from kdey.tables.output import Table
+from numpy.typing import NDArray
+from os import PathLike
+from pathlib import Path
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+from types import FunctionType
+from typing import Any
+import numpy as np
+import sys
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,13 +255,75 @@ def error_parts(estimate: Estimate) -> tuple[Array, Array, Array]:
     return np.asarray(share), np.asarray(noise), np.asarray(template)
 
 
+#: Attributes that say where a model works, how long its fit took and with which version, and an
+#: index of neighbours, which is built from the instances and counts its queries.
+_NO_STATE = frozenset({"n_jobs", "device", "seconds", "_sklearn_version", "_tree"})
+#: What has a fingerprint of its own.
+_KNOWN = (type, FunctionType, np.ndarray, np.generic, np.random.RandomState, np.random.Generator)
+
+
 def model_fingerprint(quantifier: Fitted) -> str:
-    """Return a short text that is the same for the same fitted model, loaded from a file or not."""
-    model = model_of(quantifier)
-    name = type(getattr(quantifier, "best_estimator_", quantifier)).__name__  # that of a search
-    known = () if model.training is None else (model.training.posteriors, model.training.labels)
-    classes = [str(label) for label in model.classes]
-    return fingerprint(name, classes, model.prevalence, *known)[:16]
+    """Return a short text that is the same for the same fitted model, loaded from a file or not.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+        Its parameters and all that it learnt count, those of its classifier too; ``n_jobs`` and
+        ``device`` do not. A search counts as its ``best_estimator_``.
+
+    Returns
+    -------
+    str
+        16 hexadecimal digits.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> narrow, wide = (kdey.KDEyML(bandwidth=h).fit(X, y) for h in (0.1, 0.2))
+    >>> same = kdey.monitoring.model_fingerprint(narrow.set_params(n_jobs=2))
+    >>> same == kdey.monitoring.model_fingerprint(kdey.KDEyML(bandwidth=0.1).fit(X, y))
+    True
+    >>> same == kdey.monitoring.model_fingerprint(wide)
+    False
+    """
+    model_of(quantifier)  # raises where it is not fitted
+    return fingerprint(_state(getattr(quantifier, "best_estimator_", quantifier), ()))[:16]
+
+
+def _state(value: Any, owners: tuple[int, ...]) -> Any:
+    """Return what an object holds as plain values that have a fingerprint, ``owners`` around it.
+
+    Objects of kdey are known by what a model file keeps of them, others by what pickle would.
+    """
+    if id(value) in owners:  # it is a part of itself
+        return "..."
+    inside = (*owners, id(value))
+    if isinstance(value, list | tuple):
+        return [_state(item, inside) for item in value]
+    if isinstance(value, dict):
+        items = value.items()
+        return {key: _state(item, inside) for key, item in items if key not in _NO_STATE}
+    if isinstance(value, np.ndarray) and value.dtype.names:  # gaps between fields hold anything
+        return {name: value[name] for name in value.dtype.names}
+    if isinstance(value, np.ndarray) and value.dtype.hasobject:
+        return value.shape, [_state(item, inside) for item in value.ravel().tolist()]
+    kind = type(value)
+    if kind.__module__ == "builtins" or isinstance(value, _KNOWN) or issparse(value):
+        return value
+    is_own = kind.__module__.startswith("kdey.")
+    if is_own and is_dataclass(value) and not isinstance(value, BaseEstimator):
+        held: Any = {
+            field.name: getattr(value, field.name) for field in fields(value) if field.init
+        }
+    elif is_own and isinstance(value, BaseEstimator):
+        held = {name: item for name, item in vars(value).items() if not name.startswith("_")}
+    else:
+        made = value.__reduce_ex__(4)
+        parts = made[1:3] if isinstance(made, tuple) else made
+        held = [parts, *(list(part) for part in made[3:5] if part is not None)]
+    return f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}", _state(held, inside)
 
 
 def _add_periods(
