@@ -76,6 +76,17 @@ def test_other_numbers_for_a_period_are_refused_unless_they_replace_it() -> None
     assert history.with_periods([other], overwrite=True).periods == (other,)
 
 
+def test_replacing_replaces_whatever_agrees() -> None:
+    """Clipped shares of other data are often the same."""
+    history = empty().with_periods([period(1, SHARES, data="bad")])
+    other = period(1, SHARES, data="good", added="later")
+    with pytest.raises(HistoryError, match="as many as now, but others"):
+        history.with_periods([other])
+    assert history.with_periods([other], overwrite=True).periods == (other,)
+    same = period(1, SHARES, data="bad", added="later")
+    assert history.with_periods([same], overwrite=True).periods == (same,)
+
+
 def test_periods_are_ordered_by_their_value() -> None:
     history = empty().with_periods([period(name, SHARES) for name in ("10", "9", "-1")])
     assert history.names == ["-1", "9", "10"]

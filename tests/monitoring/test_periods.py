@@ -97,6 +97,24 @@ def test_an_alarm_belongs_to_the_period_that_raises_it(quantifier: Any, tmp_path
     assert send(quantifier, week(5, (0.05, 0.05, 0.9)), path, period=5).alarms == ()
 
 
+def test_a_replaced_period_holds_the_new_data(quantifier: Any, tmp_path: Path) -> None:
+    """All of one class: the shares of any such data are clipped to 0 and 1."""
+    path = tmp_path / "h.parquet"
+    noise = np.random.default_rng(0).uniform(0, 0.002, (2, 80))
+    bad, good = (
+        pd.DataFrame({"p_cat": 0.99 + row, "p_dog": 0.01 - row, "p_eel": 0.0}) for row in noise
+    )
+    (first,) = send(quantifier, bad, path, period=1, settings=CALM).history.periods
+    assert send(quantifier, bad[::-1], path, period=1).added == ()  # in another order
+    with pytest.raises(HistoryError, match="as many as now, but others"):
+        send(quantifier, good, path, period=1)
+    update = send(quantifier, good, path, period=1, overwrite=True)
+    assert update.added == ("1",)
+    (second,) = read_history(path).periods
+    assert_allclose(second.estimate, first.estimate, atol=1e-6)
+    assert second.data != first.data
+
+
 def test_data_that_do_not_fit_ring(quantifier: Any, tmp_path: Path) -> None:
     path = tmp_path / "h.parquet"
     send(quantifier, week(0), path, period=0)

@@ -157,12 +157,14 @@ class MonitorSettings:
 
 
 #: Name of the metadata of the file, and the version of its format.
-_METADATA, FORMAT = b"kdey history", 1
+_METADATA, FORMAT = b"kdey history", 2
 #: Columns with one number per class, and those with one value per period.
 _PER_CLASS = (
     *("estimate", "low", "high", "classify_and_count", "share", "noise", "template_variance"),
 )
-_PER_PERIOD = ("n", "n_missing", "effective_size", "fit_p_value", "status", "model", "added")
+_PER_PERIOD = (
+    *("n", "n_missing", "effective_size", "fit_p_value", "status", "model", "added", "data"),
+)
 #: Shares that differ by less are the same estimate, made again.
 _SAME = 1e-6
 
@@ -199,6 +201,8 @@ class Period:
         Fingerprint of the model.
     added : str
         When the period was added, in UTC.
+    data : str
+        Checksum of the rows that were used, in any order.
     """
 
     name: str
@@ -216,10 +220,12 @@ class Period:
     status: str
     model: str
     added: str
+    data: str = ""
 
     def is_same(self, other: Period) -> bool:
         """Return whether two periods hold the same estimates of the same data."""
-        if (self.name, self.n, self.model) != (other.name, other.n, other.model):
+        names = ("name", "n", "n_missing", "model", "data")
+        if any(getattr(self, name) != getattr(other, name) for name in names):
             return False
         return bool(np.allclose(self.estimate, other.estimate, rtol=0.0, atol=_SAME))
 
@@ -263,28 +269,29 @@ class History:
     def with_periods(self, periods: Iterable[Period], *, overwrite: bool = False) -> History:
         """Return the history with further periods.
 
-        A period that is there already, with the same estimates, is left as it is.
+        A period that is there already, with the same estimates of the same data, is left as it is.
 
         Parameters
         ----------
         periods : iterable of Period
         overwrite : bool
-            Whether a period with other estimates takes the place of the one that is there.
+            Whether periods take the place of those that are there under the same names.
 
         Raises
         ------
         HistoryError
-            If a period is there with other estimates, or names of periods cannot be ordered.
+            If a period is there with other numbers, or names of periods cannot be ordered.
         """
         kept = {period.name: period for period in self.periods}
         for period in periods:
             known = kept.get(period.name)
-            if known is not None and known.is_same(period):
-                continue
             if known is not None and not overwrite:
+                if known.is_same(period):
+                    continue
+                now = f"now {period.n:,}" if period.n != known.n else "as many as now, but others"
                 raise HistoryError(
                     f"period {period.name} is in the history with other numbers ({known.n:,} "
-                    f"instances, now {period.n:,}): undo it first, or ask to replace it"
+                    f"instances, {now}): undo it first, or ask to replace it"
                 )
             kept[period.name] = period
         ordered = sorted(kept.values(), key=lambda period: _order(period.name))
@@ -318,7 +325,7 @@ class History:
             columns[name] = values.ravel()
         types = {"period": pa.string(), "class": _label_type(self.classes)}
         types |= {"n": pa.int64(), "n_missing": pa.int64()}
-        types |= dict.fromkeys(("status", "model", "added"), pa.string())
+        types |= dict.fromkeys(("status", "model", "added", "data"), pa.string())
         arrays = {
             name: pa.array(values, types.get(name, pa.float64()))
             for name, values in columns.items()

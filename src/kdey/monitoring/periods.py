@@ -133,8 +133,8 @@ def monitor(
         By default those of the history, or the default ones for a new one. A history keeps the
         settings that it was started with.
     overwrite : bool
-        Whether a period that is there with other numbers is replaced. The same numbers are always
-        accepted and change nothing.
+        Whether periods that are there are replaced. Without it, other data for such a period are
+        refused, and the same data change nothing.
     new_model : bool
         Whether the model may be another one than that of the last period. Tests start afresh then.
     scores : names of columns, optional
@@ -214,6 +214,7 @@ def _estimate_periods(
     names = [period_name(value) for value in values]
     model, now = model_fingerprint(quantifier), datetime.now(UTC).isoformat(timespec="seconds")
     estimates = answer(quantifier, scored, request, kept=sys.maxsize)
+    hashes = scored.rows.row_hashes
     periods = []
     for group, name in enumerate(names):
         if not estimates.size[group]:
@@ -237,6 +238,7 @@ def _estimate_periods(
                 status=estimate.status,
                 model=model,
                 added=now,
+                data=fingerprint(np.sort(hashes[scored.codes == group]))[:16],
             )
         )
     return periods
