@@ -155,6 +155,38 @@ def test_other_files_are_refused_by_name(tmp_path: Path) -> None:
         read_history(tmp_path / "none.parquet")
 
 
+def edited(table: pa.Table, name: str, row: int, value: object) -> pa.Table:
+    values = table.column(name).to_pylist()
+    values[row] = value
+    column = pa.array(values, table.schema.field(name).type)
+    return table.set_column(table.column_names.index(name), name, column)
+
+
+def test_a_history_that_was_sorted_doubled_or_edited_is_refused_with_the_row(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "h.parquet"
+    periods = [period(f"2024-01-{day:02d}", SHARES) for day in (1, 8, 15)]
+    table = empty().with_periods(periods).table()
+    rows = [table.slice(i, 1) for i in range(9)]
+    for changed, message in [
+        (table.sort_by([("class", "ascending")]), "row 2, period 2024-01-08, class 'cat': is not"),
+        (table.sort_by([("period", "descending")]), "row 4, period 2024-01-08, class 'cat': is"),
+        (pa.concat_tables([*rows[:6], *rows[3:]]), "row 7, period 2024-01-08, class 'cat': is not"),
+        (pa.concat_tables([*rows[:4], *rows[5:]]), "row 5, period 2024-01-08, class 'eel': is not"),
+        (pa.concat_tables([*rows[:3], *rows[6:]]), "2 periods of 3 that were written"),
+        (edited(table, "share", 4, 0.9), "row 5, period 2024-01-08, class 'dog': was changed"),
+        (edited(table, "period", 4, "2024-01-09"), "row 5, period 2024-01-09, class 'dog': was"),
+        (edited(table, "class", 1, "cat"), "row 2, period 2024-01-01, class 'cat': was changed"),
+        (edited(table, "n", 8, 1), "row 9, period 2024-01-15, class 'eel': was changed"),
+    ]:
+        pq.write_table(changed, path)
+        with pytest.raises(HistoryError, match=message):
+            read_history(path)
+    pq.write_table(table, path)
+    assert len(read_history(path)) == 3
+
+
 #: Starts a process that adds one period after another and notes each once it is there, kills it
 #: at a random moment, looks at the history, and begins anew with the last period that was noted.
 #: Every process is forked by one that has loaded everything and started no thread.

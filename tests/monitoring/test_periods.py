@@ -87,6 +87,26 @@ def test_periods_from_a_column(quantifier: Any, tmp_path: Path) -> None:
     assert [p.n for p in update.history.periods] == [84, 84, 72]
 
 
+def test_periods_of_another_length_are_refused(quantifier: Any, tmp_path: Path) -> None:
+    path = tmp_path / "h.parquet"
+    days = [
+        week(n).assign(day=pd.Timestamp("2024-01-01") + pd.Timedelta(7 * n, "D")) for n in (0, 1)
+    ]
+    send(quantifier, days[0], path, time="day", every="1w", settings=CALM)
+    content = path.read_bytes()
+    with pytest.raises(HistoryError, match="have a length of 1w, not 1mo"):
+        send(quantifier, days[1], path, time="day", every="1mo")
+    late = days[1].assign(day=pd.Timestamp("2024-01-10"))
+    with pytest.raises(HistoryError, match=r"2024-01-10 does not begin .* 1w: 2024-01-08 does"):
+        send(quantifier, late, path, time="day")
+    assert path.read_bytes() == content
+    assert send(quantifier, late, path, time="day", every="w").added == ("2024-01-08",)
+    by_hand = tmp_path / "hand.parquet"
+    send(quantifier, days[0], by_hand, period="2024-01-03", settings=CALM)
+    with pytest.raises(HistoryError, match="2024-01-03 does not begin a period"):
+        send(quantifier, days[1], by_hand, time="day", every="1w")
+
+
 def test_an_alarm_belongs_to_the_period_that_raises_it(quantifier: Any, tmp_path: Path) -> None:
     path = tmp_path / "h.parquet"
     for t in range(4):

@@ -19,8 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from kdey._caching import fingerprint
 from kdey._io import locked, open_regular, write_whole
 from kdey.bags import Array
+from kdey.groups.keys import parse_period, truncate
 from kdey.validation import check_choice
 
 #: Number of periods in which the chance of any false alarm is as stated.
@@ -242,12 +244,15 @@ class History:
         Shares of the classes in the training data.
     settings : MonitorSettings
     periods : tuple of Period
+    every : str or None
+        Length of the periods, such as "1w"; None where it was never said.
     """
 
     classes: tuple[int | str, ...]
     training_prevalence: tuple[float, ...]
     settings: MonitorSettings
     periods: tuple[Period, ...] = ()
+    every: str | None = None
 
     def __post_init__(self) -> None:
         self.settings.check_classes(self.labels)
@@ -280,7 +285,8 @@ class History:
         Raises
         ------
         HistoryError
-            If a period is there with other numbers, or names of periods cannot be ordered.
+            If a period is there with other numbers, names of periods cannot be ordered, or a period
+            does not begin one of the history's length.
         """
         kept = {period.name: period for period in self.periods}
         for period in periods:
@@ -300,7 +306,33 @@ class History:
                 "the periods of a history must all be dates or all be whole numbers, got "
                 f"{ordered[0].name} and {ordered[-1].name}"
             )
-        return replace(self, periods=tuple(ordered))
+        made = replace(self, periods=tuple(ordered))
+        made._check_lengths()
+        return made
+
+    def with_length(self, every: str) -> History:
+        """Return the history of periods of a length; raises HistoryError if it has another one."""
+        count, unit = parse_period(every)
+        asked = f"{count}{unit}"
+        if self.every not in (None, asked):
+            raise HistoryError(
+                f"the periods of the history have a length of {self.every}, not {asked}: leave "
+                "the length as it was, or start a new history"
+            )
+        return replace(self, every=asked)
+
+    def _check_lengths(self) -> None:
+        """Raise HistoryError where a period does not begin one of the history's length."""
+        if self.every is None or not self.periods or _order(self.names[0])[0] == 0:
+            return
+        times = np.array(self.names, dtype="datetime64[us]")
+        starts = truncate(times, self.every)
+        if (starts != times).any():
+            odd = int(np.argmax(starts != times))
+            raise HistoryError(
+                f"{self.names[odd]} does not begin a period of the history, whose length is "
+                f"{self.every}: {_time_name(starts[odd].item())} does"
+            )
 
     def without(self, name: str) -> History:
         """Return the history without a period; raises HistoryError if it is not there."""
@@ -335,8 +367,12 @@ class History:
             "classes": list(self.classes),
             "training_prevalence": list(self.training_prevalence),
             "settings": self.settings.to_dict(),
+            "periods": len(periods),
+            "every": self.every,
         }
-        return pa.table(arrays).replace_schema_metadata({_METADATA: json.dumps(about)})
+        table = pa.table(arrays)
+        table = table.append_column("checksum", pa.array(_checksums(table), pa.string()))
+        return table.replace_schema_metadata({_METADATA: json.dumps(about)})
 
     @classmethod
     def from_table(cls, table: Any) -> History:
@@ -354,7 +390,9 @@ class History:
                 tuple(facts["classes"]),
                 tuple(facts["training_prevalence"]),
                 MonitorSettings.from_dict(facts["settings"]),
+                every=facts["every"],
             )
+            _check_rows(table, history.classes, facts["periods"])
             return replace(history, periods=_periods(table, len(history.classes)))
         except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
             raise HistoryError(f"it is damaged ({type(error).__name__}: {error})") from error
@@ -410,7 +448,7 @@ def update_history(
     with locked(target):
         before = read_history(target) if target.exists() else None
         after = change(before)
-        if before is None or before.periods != after.periods:
+        if before is None or (before.periods, before.every) != (after.periods, after.every):
             stream = pa.BufferOutputStream()
             pq.write_table(after.table(), stream)
             write_whole(target, stream.getvalue().to_pybytes())
@@ -471,10 +509,36 @@ def _label_type(classes: Sequence[int | str]) -> Any:
     return pa.int64() if all(isinstance(label, int) for label in classes) else pa.string()
 
 
-def _periods(table: Any, k: int) -> tuple[Period, ...]:
-    """Return the periods of a table, each of which has k consecutive rows."""
+def _checksums(table: Any) -> list[str]:
+    """Return the checksum of each row."""
+    names = ("period", "class", *_PER_PERIOD, *_PER_CLASS)
+    columns = [table.column(name).to_pylist() for name in names]
+    return [fingerprint(repr(row))[:16] for row in zip(*columns, strict=True)]
+
+
+def _check_rows(table: Any, classes: Sequence[int | str], n_periods: int) -> None:
+    """Raise HistoryError, with the row, unless all rows are there as they were written."""
+    k, names = len(classes), table.column("period").to_pylist()
+    labels, written = table.column("class").to_pylist(), table.column("checksum").to_pylist()
+    for row, computed in enumerate(_checksums(table)):
+        where = f"row {row + 1}, period {names[row]}, class {labels[row]!r}"
+        if computed != written[row]:
+            raise HistoryError(f"{where}: was changed since kdey wrote it")
+        first = row - row % k
+        follows = first == 0 or _order(names[first - 1]) < _order(names[row])
+        if labels[row] != classes[row % k] or names[row] != names[first] or not follows:
+            raise HistoryError(
+                f"{where}: is not where it belongs; the rows were sorted anew, or some of them "
+                "are there twice or missing"
+            )
     if table.num_rows % k:
         raise HistoryError("it is damaged: a period lacks a class")
+    if table.num_rows != k * n_periods:
+        raise HistoryError(f"it has {table.num_rows // k} periods of {n_periods} that were written")
+
+
+def _periods(table: Any, k: int) -> tuple[Period, ...]:
+    """Return the periods of a table, each of which has k consecutive rows."""
     columns = {name: table.column(name).to_pylist() for name in ("period", *_PER_PERIOD)}
     shares = {
         name: table.column(name).to_numpy().astype(np.float64).reshape(-1, k) for name in _PER_CLASS

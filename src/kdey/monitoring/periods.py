@@ -184,7 +184,13 @@ def monitor(
     scored = score(quantifier, table, request)
     periods = _estimate_periods(quantifier, scored, request, period)
     return _add_periods(
-        history, model_of(quantifier), periods, chosen, overwrite=overwrite, new_model=new_model
+        history,
+        model_of(quantifier),
+        periods,
+        chosen,
+        every=every,
+        overwrite=overwrite,
+        new_model=new_model,
     )
 
 
@@ -334,6 +340,7 @@ def _add_periods(
     periods: Sequence[Period],
     settings: MonitorSettings,
     *,
+    every: str | None,
     overwrite: bool,
     new_model: bool,
 ) -> MonitorUpdate:
@@ -347,6 +354,8 @@ def _add_periods(
             history = History(classes, tuple(fitted.prevalence.tolist()), settings)
         _check_same_model(path, history, classes, periods, new_model)
         known.update(map(id, history.periods))
+        if every is not None:
+            history = history.with_length(every)
         return history.with_periods(periods, overwrite=overwrite)
 
     history = update_history(path, change)
