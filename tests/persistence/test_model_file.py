@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pickle
 import subprocess
 import sys
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -19,11 +21,14 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import all_estimators
 
 import kdey
-from kdey.persistence import archive
+from kdey.monitoring import model_fingerprint
+from kdey.persistence import archive, model_file
 from kdey.persistence.archive import ModelFileError
 from tests.evaluation.cases import blobs
 
@@ -242,7 +247,7 @@ def test_only_classes_that_hold_data_can_be_named(model: Path, name: str) -> Non
         tree["estimator"] = name
         members["quantifier.json"] = json.dumps(tree).encode()
 
-    with pytest.raises(ModelFileError, match=r"must not name|there is no|types from outside kdey"):
+    with pytest.raises(ModelFileError, match=r"must not name|there is no|is never read"):
         kdey.load(rewritten(model, change, honest=True))
 
 
@@ -254,6 +259,70 @@ def test_untrusted_classifiers_are_named(tmp_path: Path) -> None:
         kdey.load(path)
     name = f"{Odd.__module__}.Odd"
     np.testing.assert_array_equal(kdey.load(path, trusted=[name]).predict(X), quantifier.predict(X))
+
+
+def classifiers() -> dict[str, Any]:
+    """Return scikit-learn's classifiers that need no parameter."""
+    made = {}
+    for name, kind in all_estimators(type_filter="classifier"):
+        with contextlib.suppress(TypeError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # some are deprecated
+            made[name] = kind()
+    return {name: made[name] for name in made if name != "SelfTrainingClassifier"}  # cannot fit
+
+
+@pytest.mark.filterwarnings("ignore")  # of convergence, and of what is deprecated
+@pytest.mark.parametrize("name", classifiers())
+def test_every_classifier_that_fits_with_its_defaults_loads(name: str, tmp_path: Path) -> None:
+    if name.startswith("HistG") and not CyHalfMultinomialLoss.__module__.startswith("sklearn"):
+        pytest.skip("before 1.8 scikit-learn gives this type a name that no one can trust")
+    assert len(classifiers()) >= 34
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 40)
+    X = rng.binomial(2, 0.2 + 0.3 * y[:, None], (120, 3)).astype(float)
+    quantifier = kdey.CC(classifiers()[name]).fit(X, y)
+    known = model_fingerprint(quantifier)
+    expected = quantifier.predict(X[::2])
+    loaded = kdey.load(kdey.save(quantifier, tmp_path / "m.kdey"))
+    np.testing.assert_array_equal(loaded.predict(X[::2]), expected)
+    assert model_fingerprint(loaded) == model_fingerprint(quantifier) == known
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"algorithm": "ball_tree", "metric": "manhattan"}, {"p": 3}, {"algorithm": "brute"}],
+    ids=str,
+)
+def test_neighbours_of_every_kind_load(options: dict[str, Any], tmp_path: Path) -> None:
+    X, y = blobs(100, seed=1)
+    quantifier = kdey.CC(KNeighborsClassifier(**options)).fit(X, y)
+    loaded = kdey.load(kdey.save(quantifier, tmp_path / "m.kdey"))
+    np.testing.assert_array_equal(loaded.predict(X), quantifier.predict(X))
+
+
+def test_what_cannot_be_loaded_is_not_saved(tmp_path: Path, monkeypatch: Any) -> None:
+    """Boosting with categories holds a call of a function, which a file could make any call."""
+    X, y = blobs(100, seed=1)
+    boosting = HistGradientBoostingClassifier(max_iter=2, categorical_features=[0])
+    quantifier = kdey.CC(boosting).fit(np.abs(X).round(), y)
+    path = tmp_path / "m.kdey"
+    with pytest.raises(TypeError, match=r"could not be loaded .* functools\.partial") as refusal:
+        kdey.save(quantifier, path)
+    assert "trust" not in str(refusal.value)
+    assert not path.exists()
+    monkeypatch.setattr(model_file, "_quantifier", lambda *_, **__: None)  # an older version's file
+    kdey.save(quantifier, path)
+    monkeypatch.undo()
+    for trusted in ([], ["functools.partial", "sklearn.utils.validation.check_array"]):
+        with pytest.raises(ModelFileError, match="is never read") as refused:
+            kdey.load(path, trusted=trusted)
+        assert "trust" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["os.system", "builtins.eval", "joblib.load", "pandas.eval"])
+def test_dangerous_names_are_never_offered(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="is never read"):
+        model_file._check_trusted(tmp_path, {name, "my.Classifier"}, [name])
 
 
 def test_pickle_is_opt_in_on_both_sides(tmp_path: Path) -> None:

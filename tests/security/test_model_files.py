@@ -19,10 +19,11 @@ from sklearn.ensemble import (
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
 )
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import kdey
-from kdey.persistence import archive, describe
+from kdey.persistence import archive, describe, model_file
 from kdey.persistence.archive import ModelFileError
 from kdey.persistence.model_file import check_trees
 from tests.evaluation.cases import blobs
@@ -103,15 +104,33 @@ def test_histogram_trees_are_checked_too(field: str) -> None:
         check_trees(made)
 
 
-def test_a_crafted_tree_is_refused_when_its_file_is_read(tmp_path: Path) -> None:
+def test_a_crafted_tree_is_refused_when_its_file_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     X, y = blobs(150, seed=1)
     quantifier = kdey.CC(DecisionTreeClassifier(max_depth=2)).fit(X, y)
     state = quantifier.classifier_.tree_.__getstate__()
     state["nodes"]["left_child"][0] = 10**8
     quantifier.classifier_.tree_.__setstate__(state)
+    with pytest.raises(TypeError, match="a tree refers to nodes"):
+        kdey.save(quantifier, tmp_path / "m.kdey")
+    monkeypatch.setattr(model_file, "_quantifier", lambda *_, **__: None)
     path = kdey.save(quantifier, tmp_path / "m.kdey")
+    monkeypatch.undo()
     with pytest.raises(ModelFileError, match="a tree refers to nodes"):
         kdey.load(path)
+
+
+def test_a_crafted_index_of_neighbours_is_not_believed(tmp_path: Path) -> None:
+    X, y = blobs(150, seed=1)
+    quantifier = kdey.CC(KNeighborsClassifier()).fit(X, y)
+    expected = quantifier.predict(X)
+    index = quantifier.classifier_._tree
+    state = list(index.__getstate__())
+    state[1] = np.full_like(state[1], 10**8)  # instances that are not there
+    index.__setstate__(tuple(state))
+    loaded = kdey.load(kdey.save(quantifier, tmp_path / "m.kdey"))
+    np.testing.assert_array_equal(loaded.predict(X), expected)
 
 
 @pytest.fixture

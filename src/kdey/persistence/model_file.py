@@ -12,40 +12,43 @@ small bag if the model is of an ordinary size.
 """
 
 from __future__ import annotations
-
-import io
-import json
-import pickle
-import re
-import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from collections.abc import Sequence
+from kdey.model import AnyModel
+from kdey.model import Model
+from kdey.persistence.archive import MOST_CLASSES
+from kdey.persistence.archive import ModelFileError
+from kdey.persistence.archive import Parts
+from kdey.persistence.archive import TIME_STAMP
+from kdey.persistence.archive import check_array_header
+from kdey.persistence.archive import check_skops
+from kdey.persistence.archive import decode
+from kdey.persistence.archive import encode
+from kdey.persistence.archive import read_archive
+from kdey.persistence.archive import read_manifest
+from kdey.persistence.archive import types_outside
+from kdey.persistence.archive import write_archive
+from kdey.posteriors import TrainingPosteriors
+from kdey.quantifiers.base import BaseQuantifier
+from kdey.quantifiers.base import PosteriorsMixin
+from kdey.rows import RowMap
+from kdey.rows.base import RowMap
+from numpy.typing import NDArray
 from os import PathLike
 from pathlib import Path
-from typing import Any, cast
-
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
+from typing import Any
+from typing import cast
+import io
+import json
+import numpy as np
+import pickle
+import re
+import sys
+import warnings
+import zipfile
 
-from kdey.model import AnyModel, Model
-from kdey.persistence.archive import (
-    MOST_CLASSES,
-    TIME_STAMP,
-    ModelFileError,
-    Parts,
-    check_array_header,
-    check_skops,
-    decode,
-    encode,
-    read_archive,
-    read_manifest,
-    types_outside,
-    write_archive,
-)
-from kdey.posteriors import TrainingPosteriors
-from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
-from kdey.rows import RowMap
 
 _TREE = "quantifier.json"
 #: Name of the description of an object inside an archive of skops.
@@ -68,6 +71,27 @@ TRUSTED = (
     "sklearn._loss.link.MultinomialLogit",
     "sklearn._loss.loss.HalfBinomialLoss",
     "sklearn._loss.loss.HalfMultinomialLoss",
+    "sklearn.neighbors._kd_tree.KDTree",  # both are built again, see check_trees
+    "sklearn.neighbors._ball_tree.BallTree",
+    "sklearn.metrics._dist_metrics.ChebyshevDistance64",
+    "sklearn.metrics._dist_metrics.EuclideanDistance64",
+    "sklearn.metrics._dist_metrics.ManhattanDistance64",
+    "sklearn.metrics._dist_metrics.MinkowskiDistance64",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+    "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+    *(
+        f"sklearn.gaussian_process.kernels.{name}"
+        for name in (
+            *("CompoundKernel", "ConstantKernel", "DotProduct", "ExpSineSquared", "Exponentiation"),
+            *("Matern", "Product", "RationalQuadratic", "RBF", "Sum", "WhiteKernel"),
+        )
+    ),
+)
+#: Libraries with functions that read pickles, run code or call whatever they are given, as many of
+#: Python's own modules do. Their classes may be trusted, such functions not.
+_WITH_DANGERS = (
+    *("cloudpickle", "dill", "joblib", "numpy", "pandas", "polars", "scipy", "skops", "sklearn"),
 )
 
 
@@ -78,7 +102,7 @@ def save(
 
     The file contains JSON, plain arrays and, for the classifier, the format of skops, none of which
     can run code when read. It is written completely or not at all, and equal models give equal
-    files.
+    files. What :func:`load` would refuse is not written.
 
     Parameters
     ----------
@@ -100,7 +124,7 @@ def save(
     ------
     TypeError
         If the object is not a quantifier of kdey, is a search, or contains a classifier that skops
-        cannot write.
+        cannot write or that could not be loaded.
     NotFittedError
         If the quantifier is not fitted.
 
@@ -148,6 +172,16 @@ def save(
         "libraries": _versions() if parts.foreign else {},
     }
     target = Path(path)
+    if not use_pickle:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the first of the next load
+                _quantifier(target, members, None, use_pickle=False)
+        except Exception as error:  # as load reports them
+            raise TypeError(
+                f"the model could not be loaded from its file: {error}; save with use_pickle=True, "
+                "or compute the posteriors yourself and use fit_posteriors"
+            ) from error
     write_archive(target, members, about)
     return target
 
@@ -201,28 +235,8 @@ def load(
     """
     source = Path(path)
     manifest, members = read_archive(source)
-    if _TREE not in members:
-        raise ModelFileError(f"{source} is not a kdey model file: it has no {_TREE}")
     try:
-        parts = Parts(
-            [_array(members[f"arrays/{i}.npy"]) for i in range(_count(members, "arrays/"))],
-            [
-                _foreign(source, members, i, trusted, use_pickle)
-                for i in range(_count(members, "foreign/"))
-            ],
-            frozenset(trusted),
-        )
-        tree = json.loads(members[_TREE])
-        strange = sorted(types_outside(tree) - parts.trusted)
-        if strange:
-            raise ModelFileError(
-                f"{source} contains types from outside kdey; if you trust them, load it with "
-                f"trusted={strange}"
-            )
-        quantifier = decode(tree, parts)
-        check_shapes(quantifier)
-        check_answers(quantifier)
-        return quantifier
+        return _quantifier(source, members, trusted, use_pickle)
     except (ModelFileError, ImportError):
         raise
     except Exception as error:  # skops and the classes it creates may raise anything
@@ -230,6 +244,54 @@ def load(
             f"{source} cannot be read by this kdey (it was written by "
             f"{manifest.get('kdey', 'another version')}): {error}"
         ) from error
+
+
+def _quantifier(
+    source: Path, members: dict[str, bytes], trusted: Sequence[str] | None, use_pickle: bool
+) -> Any:
+    """Return the quantifier of the members of a file; ``trusted`` as for :func:`_check_trusted`."""
+    if _TREE not in members:
+        raise ModelFileError(f"{source} is not a kdey model file: it has no {_TREE}")
+    tree = json.loads(members[_TREE])
+    outside = types_outside(tree)
+    _check_trusted(source, outside, trusted)
+    parts = Parts(
+        [_array(members[f"arrays/{i}.npy"]) for i in range(_count(members, "arrays/"))],
+        [
+            _foreign(source, members, i, trusted, use_pickle)
+            for i in range(_count(members, "foreign/"))
+        ],
+        frozenset(outside),
+    )
+    quantifier = decode(tree, parts)
+    check_shapes(quantifier)
+    check_answers(quantifier)
+    return quantifier
+
+
+def _check_trusted(source: Path, names: set[str], trusted: Sequence[str] | None) -> None:
+    """Raise ModelFileError if a type is not trusted; None: whatever the caller may trust is."""
+    dangerous = sorted(filter(_is_dangerous, names))
+    if dangerous:
+        raise ModelFileError(
+            f"{source} contains {', '.join(dangerous)}, with which a file can run code: this is "
+            "never read"
+        )
+    unknown = sorted(names - set(names if trusted is None else trusted))
+    if unknown:
+        raise ModelFileError(
+            f"{source} contains types that are not trusted: {', '.join(unknown)}; if you know "
+            f"them, load it with trusted={unknown}"
+        )
+
+
+def _is_dangerous(name: str) -> bool:
+    """Return whether a name is Python's own, or one of a function of a large library."""
+    *modules, last = name.replace(":", ".").split(".")
+    root = modules[0] if modules else "builtins"
+    if root in _WITH_DANGERS:
+        return last.lstrip("_")[:1].islower()
+    return root in sys.stdlib_module_names and root != "__main__"
 
 
 def describe(path: str | PathLike[str]) -> dict[str, Any]:
@@ -318,7 +380,11 @@ def _renamed(name: str, numbers: dict[str, str]) -> str:
 
 
 def _foreign(
-    source: Path, members: dict[str, bytes], number: int, trusted: Sequence[str], use_pickle: bool
+    source: Path,
+    members: dict[str, bytes],
+    number: int,
+    trusted: Sequence[str] | None,
+    use_pickle: bool,
 ) -> Any:
     """Return a foreign object by its number, or raise if it must not be created."""
     pickled = members.get(f"foreign/{number}.pickle")
@@ -331,13 +397,9 @@ def _foreign(
         return pickle.loads(pickled)
     data = members[f"foreign/{number}.skops"]
     check_skops(data)
-    unknown = set(_skops().get_untrusted_types(data=data)) - {*TRUSTED, *trusted}
-    if unknown:
-        raise ModelFileError(
-            f"{source} contains types that are not trusted: {', '.join(sorted(unknown))}; if you "
-            "know them, pass their names as trusted"
-        )
-    classifier = _skops().loads(data, trusted=[*TRUSTED, *trusted])
+    names = set(_skops().get_untrusted_types(data=data)) - set(TRUSTED)
+    _check_trusted(source, names, trusted)
+    classifier = _skops().loads(data, trusted=[*TRUSTED, *names])
     check_trees(classifier)
     return classifier
 
@@ -349,7 +411,11 @@ def _versions() -> dict[str, str]:
 
 
 def check_trees(classifier: Any) -> None:
-    """Raise ValueError if a tree inside ``classifier`` has indices outside itself or outside X."""
+    """Raise ValueError if a tree inside ``classifier`` has indices outside itself or outside X.
+
+    The index of a classifier by neighbours is built again from its instances, as ``fit`` built it:
+    its own numbers are not looked at.
+    """
     for owner, part in _walk(classifier, None, set()):
         width = getattr(owner, "n_features_in_", None)
         if type(part).__name__ == "Tree":
@@ -364,6 +430,11 @@ def check_trees(classifier: Any) -> None:
             sets = nodes["bitset_idx"][inner & (nodes["is_categorical"] != 0)]
             if len(sets) and int(sets.max()) >= len(part.raw_left_cat_bitsets):
                 raise ValueError("a tree refers to categories that it does not have")
+        elif type(part).__name__ in ("KDTree", "BallTree"):
+            if getattr(owner, "_tree", None) is not part:
+                raise ValueError("an index of neighbours stands where none belongs")
+            metric = {"metric": owner.effective_metric_, **owner.effective_metric_params_}
+            owner._tree = type(part)(owner._fit_X, owner.leaf_size, **metric)
 
 
 def _check_nodes(
