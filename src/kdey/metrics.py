@@ -326,6 +326,9 @@ class Metric:
     ordered : bool
         Whether the order of the classes matters.
     lower_is_better : bool
+    version : str or None
+        Of a metric of your own: say another one whenever ``function`` computes something else. The
+        log of a search is resumed only where it is given.
     """
 
     name: str
@@ -334,6 +337,7 @@ class Metric:
     needs_bag_size: bool = False
     ordered: bool = False
     lower_is_better: bool = True
+    version: str | None = None
 
     @property
     def sign(self) -> int:
@@ -459,7 +463,8 @@ def ratio_metric(training: ArrayLike) -> Metric:
     def ratio_error(true: ArrayLike, estimated: ArrayLike) -> Array:
         return squared_ratio_error(true, estimated, training)
 
-    return Metric("sre", ratio_error, "squared ratio error")
+    version = str(np.asarray(training, dtype=np.float64).tolist())
+    return Metric("sre", ratio_error, "squared ratio error", version=version)
 
 
 #: Measures that are no metric of one bag by itself, and how to compute them.

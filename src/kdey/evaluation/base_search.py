@@ -9,54 +9,69 @@ candidate is scored again.
 """
 
 from __future__ import annotations
-
-import json
-import math
-import os
-import warnings
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import KW_ONLY, asdict, dataclass, replace
-from numbers import Real
-from time import monotonic
-from typing import Any, Literal, Self, dataclass_transform
-
-import numpy as np
-from numpy.typing import ArrayLike
-from scipy.stats import rankdata
-from sklearn.exceptions import FitFailedWarning
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
-
+from dataclasses import KW_ONLY
+from dataclasses import asdict
+from dataclasses import dataclass
+from dataclasses import replace
 from kdey._caching import fingerprint
 from kdey._display import progress
 from kdey._io import AppendedFile
-from kdey.arrays import make_frame, refuse_masked
+from kdey.arrays import make_frame
+from kdey.arrays import refuse_masked
 from kdey.bags import Array
-from kdey.evaluation.protocols import APP, BagProtocol, LabelledBags, check_protocol
-from kdey.evaluation.stage_scoring import (
-    Candidate,
-    CandidateScoring,
-    Score,
-    StageCache,
-    Training,
-    joined,
-    make_candidates,
-    split_off,
-)
-from kdey.metrics import METRICS, Metric, get_metric
-from kdey.model import AnyModel, ForeignModel, Place
+from kdey.evaluation.protocols import APP
+from kdey.evaluation.protocols import BagProtocol
+from kdey.evaluation.protocols import LabelledBags
+from kdey.evaluation.protocols import check_protocol
+from kdey.evaluation.stage_scoring import Candidate
+from kdey.evaluation.stage_scoring import CandidateScoring
+from kdey.evaluation.stage_scoring import Score
+from kdey.evaluation.stage_scoring import StageCache
+from kdey.evaluation.stage_scoring import Training
+from kdey.evaluation.stage_scoring import joined
+from kdey.evaluation.stage_scoring import make_candidates
+from kdey.evaluation.stage_scoring import split_off
+from kdey.metrics import METRICS
+from kdey.metrics import Metric
+from kdey.metrics import get_metric
+from kdey.model import AnyModel
+from kdey.model import ForeignModel
+from kdey.model import Place
 from kdey.quantifiers.aggregative import FOLD_MODELS_BYTES
-from kdey.quantifiers.base import BaseQuantifier, shares_of
-from kdey.quantifiers.composed import (
-    QuantifierLike,
-    as_quantifier,
-    check_is_quantifier,
-    read_training,
-)
+from kdey.quantifiers.base import BaseQuantifier
+from kdey.quantifiers.base import SettledTable
+from kdey.quantifiers.base import shares_of
+from kdey.quantifiers.composed import QuantifierLike
+from kdey.quantifiers.composed import as_quantifier
+from kdey.quantifiers.composed import check_is_quantifier
+from kdey.quantifiers.composed import read_training
+from kdey.quantifiers.composed import settle_table
 from kdey.tables.features import table_instances
 from kdey.tables.schema import TableSchema
-from kdey.validation import check_positive, check_weights
+from kdey.validation import check_positive
+from kdey.validation import check_weights
+from numbers import Real
+from numpy.typing import ArrayLike
+from scipy.stats import rankdata
+from sklearn.exceptions import FitFailedWarning
+from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import validate_data
+from time import monotonic
+from typing import Any
+from typing import Literal
+from typing import Self
+from typing import dataclass_transform
+import json
+import math
+import numpy as np
+import os
+import warnings
+import zlib
+
 
 #: Increases when scores change their meaning; logs of other numbers are refused.
 _LOG_FORMAT = 1
@@ -100,7 +115,8 @@ class BaseSearch(BaseQuantifier):
     log : path, optional
         File to which the score of every candidate is written. The same search with the same log
         resumes where it was interrupted, for whatever reason, and ends with the same result if
-        everything random has a seed. The log of another search is refused.
+        everything random has a seed. The log of another search is refused. With a ``scoring`` of
+        your own, it resumes only if that has a version: ``Metric(name, f, title, version="1")``.
     cache : StageCache, optional
         Can be shared by several searches over the same data.
     n_jobs : int, optional
@@ -349,8 +365,16 @@ class BaseSearch(BaseQuantifier):
     def _open_log(self, first: list[Candidate], scoring: CandidateScoring) -> Any:
         if self.log is None:
             return nullcontext()
-        # Metrics of kdey are known by their names, those of users by what they compute.
+        # Metrics of kdey are known by their names, those of users by the version that they give:
+        # what a function computes may depend on anything.
         custom = [metric for metric in scoring.metrics if METRICS.get(metric.name) is not metric]
+        why_anew = None
+        for metric in custom:
+            if metric.version is None:
+                why_anew = (
+                    f"nobody knows whether the scoring {metric.name!r} is still the same: give it "
+                    f"a version, kdey.metrics.Metric({metric.name!r}, function, title, version='1')"
+                )
         return SearchLog(
             self.log,
             fingerprint(
@@ -361,8 +385,9 @@ class BaseSearch(BaseQuantifier):
                 scoring.training.key,
                 scoring.pool_key,
                 scoring.bags_key,
-                *custom,
+                *((metric.version, metric.lower_is_better) for metric in custom),
             ),
+            why_anew,
         )
 
     def _store_results(
@@ -557,6 +582,8 @@ class SearchLog(AppendedFile):
         The file, which is created if it does not exist.
     fingerprint : str
         Fingerprint of data, parameters and seed.
+    why_anew : str or None
+        Why scores that are there must not be taken; they are removed with a warning that says so.
 
     Attributes
     ----------
@@ -568,11 +595,13 @@ class SearchLog(AppendedFile):
         If the file is not a log, or the log of another search.
     """
 
-    def __init__(self, path: str | os.PathLike[str], fingerprint: str) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], fingerprint: str, why_anew: str | None = None
+    ) -> None:
         super().__init__(path, "the log", "search")
         self.scores = dict[str, Score]()
         try:
-            self._read(fingerprint)
+            self._read(fingerprint, why_anew)
         except BaseException:  # Nobody else could close the file, as there will be no object.
             self.close()
             raise
@@ -582,7 +611,7 @@ class SearchLog(AppendedFile):
         self.write(_encode({"candidate": key, **asdict(score)}))
         self.scores[key] = score
 
-    def _read(self, fingerprint: str) -> None:
+    def _read(self, fingerprint: str, why_anew: str | None) -> None:
         content = self.path.read_bytes()
         whole = content.rfind(b"\n") + 1
         lines = content[:whole].splitlines()
@@ -591,6 +620,14 @@ class SearchLog(AppendedFile):
             return
         self._check_header(_decode(lines[0]), fingerprint)
         self.cut(whole)  # only after the check that the file is a log
+        if why_anew is not None and len(lines) > 1:
+            self.cut(len(lines[0]) + 1)
+            warnings.warn(
+                f"log {self.path}: the search starts anew, because {why_anew}",
+                UserWarning,
+                stacklevel=4,
+            )
+            return
         damaged = 0
         for line in lines[1:]:
             record = _decode(line)
