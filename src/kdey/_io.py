@@ -25,6 +25,8 @@ if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
+    import grp
+    import pwd
 
 AnyPath = str | os.PathLike[str]
 #: How open files of a process are called on Linux and macOS.
@@ -277,6 +279,42 @@ def _copy_permissions(status: os.stat_result, descriptor: int) -> None:
         except PermissionError:
             mode &= ~0o070  # These were for another group.
     os.fchmod(descriptor, mode)
+
+
+def check_private(folder: AnyPath) -> None:
+    """Make a folder if there is none, and raise PermissionError if others can change what is in it.
+
+    Permissions of the folder, of those around it and of the files in it are looked at; access
+    control lists are not, and on Windows nothing is.
+    """
+    place = Path(os.path.realpath(folder))
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if sys.platform == "win32":
+        return
+    for path in (place, *place.iterdir(), *place.parents):
+        status = path.lstat()
+        mode = status.st_mode
+        is_shared = bool(mode & stat.S_IWOTH) or (
+            bool(mode & stat.S_IWGRP) and not _is_own_group(status.st_gid)
+        )
+        # In a sticky folder, such as /tmp, nobody can move what belongs to somebody else.
+        is_safe = path in place.parents and bool(mode & stat.S_ISVTX)
+        if status.st_uid not in (0, os.geteuid()) or (is_shared and not is_safe):
+            raise PermissionError(
+                errno.EACCES,
+                f"{path} can be changed by others, and what is read from {folder} can run code: "
+                "use a folder that only you can write to (chmod go-w)",
+            )
+
+
+def _is_own_group(number: int) -> bool:
+    """Return whether a group is that of this user alone: many systems give it the user's name."""
+    if sys.platform == "win32":
+        return False
+    try:
+        return grp.getgrgid(number).gr_name == pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return False
 
 
 @contextlib.contextmanager

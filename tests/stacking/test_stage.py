@@ -1,26 +1,29 @@
 """The classifier stage of a pool: failures, limits, caches, frozen classifiers."""
 
 from __future__ import annotations
-
-import threading
-import time
+from importlib import import_module
+from kdey import Quantifier
+from kdey._parallel import run_in_threads
+from kdey.stacking import FitProgress
+from kdey.stacking import MemberWarning
+from kdey.stacking.pooled_classifier import pool_of
 from pathlib import Path
-from typing import Any, ClassVar
-
-import numpy as np
-import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
+from sklearn.base import ClassifierMixin
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
-from threadpoolctl import ThreadpoolController, threadpool_limits
-
+from threadpoolctl import ThreadpoolController
+from threadpoolctl import threadpool_limits
+from typing import Any
+from typing import ClassVar
 import kdey
-from kdey import Quantifier
-from kdey._parallel import run_in_threads
-from kdey.stacking import FitProgress, MemberWarning
-from kdey.stacking.pooled_classifier import pool_of
+import numpy as np
+import pytest
+import sys
+import threading
+import time
 
 
 def data(n: int = 240, k: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -132,6 +135,35 @@ def test_other_data_are_not_taken_from_the_cache(tmp_path: Path) -> None:
     other = Quantifier(GaussianNB(), effort="low").fit(X + 1.0, y, cache=tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
     assert other.predict(X + 1.0) == pytest.approx(q.predict(X), abs=1e-6)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such permissions")
+@pytest.mark.parametrize("shared", ["folder", "parent", "file", "link"])
+def test_a_cache_that_others_can_write_to_is_refused(tmp_path: Path, shared: str) -> None:
+    folder = tmp_path / "around" / "cache"
+    folder.mkdir(parents=True)
+    planted = folder / "planted.fits"
+    planted.write_bytes(b"")
+    for path in (folder.parent, folder, planted):
+        path.chmod(0o700)
+    X, y = data()
+    Quantifier(GaussianNB(), effort="low").fit(X, y, cache=folder)
+    if shared == "link":
+        (folder / "link.fits").symlink_to(tmp_path / "elsewhere")
+    else:
+        {"folder": folder, "parent": folder.parent, "file": planted}[shared].chmod(0o722)
+    with pytest.raises(PermissionError, match="can be changed by others"):
+        Quantifier(GaussianNB(), effort="low").fit(X, y, cache=folder)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such permissions")
+def test_a_new_cache_is_private_and_may_lie_in_a_sticky_folder(tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "tmp").chmod(0o1777)
+    X, y = data()
+    Quantifier(GaussianNB(), effort="low").fit(X, y, cache=tmp_path / "tmp" / "cache")
+    assert (tmp_path / "tmp" / "cache").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "tmp").chmod(0o700)
 
 
 def test_damaged_files_of_the_cache_are_fitted_again(tmp_path: Path) -> None:
