@@ -78,6 +78,12 @@ def test_a_period_is_taken_back(model: Path, calm: Path, tmp_path: Path) -> None
     assert run("monitor", "--history", history, "--undo", "2024-01-22").exit_code == 2
 
 
+def test_a_gap_is_named(model: Path, calm: Path, tmp_path: Path) -> None:
+    copy(calm, tmp_path)
+    result = send(model, week(tmp_path, 4), tmp_path, "2024-02-12")
+    assert "missing in the history between 2024-01-22 and 2024-02-12" in result.stderr
+
+
 def test_other_numbers_are_refused_or_replace(model: Path, calm: Path, tmp_path: Path) -> None:
     history = copy(calm, tmp_path) / "h.parquet"
     before, table = history.read_bytes(), week(tmp_path, 7)

@@ -97,6 +97,25 @@ def test_periods_are_ordered_by_their_value() -> None:
         history.with_periods([period("2024-01-01", SHARES)])
 
 
+@pytest.mark.parametrize(
+    ("names", "every", "gaps"),
+    [
+        ("1 2 4 5 9", None, [("2", "4"), ("5", "9")]),
+        ("202411 202412 202501", None, []),
+        ("2024-01-01 2024-01-08 2024-01-22", "1w", [("2024-01-08", "2024-01-22")]),
+        ("2024-01-01 2024-03-01 2024-04-01", "1mo", [("2024-01-01", "2024-03-01")]),
+        ("2024-01-01 2024-02-01 2024-03-01 2024-04-01", "1mo", []),
+        ("2024-01-01 2024-02-05", None, []),
+        ("2024-01-01 2024-01-02 2024-01-03 2024-01-05", None, [("2024-01-03", "2024-01-05")]),
+        ("", None, []),
+    ],
+)
+def test_gaps_are_named(names: str, every: str | None, gaps: list[tuple[str, str]]) -> None:
+    history = empty() if every is None else empty().with_length(every)
+    made = history.with_periods([period(name, SHARES) for name in names.split()])
+    assert made.gaps == gaps
+
+
 def test_a_period_can_be_taken_back(tmp_path: Path) -> None:
     path = tmp_path / "h.parquet"
     both = [period("2024-05-06", SHARES), period("2024-05-13", SHARES)]

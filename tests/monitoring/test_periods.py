@@ -107,6 +107,23 @@ def test_periods_of_another_length_are_refused(quantifier: Any, tmp_path: Path) 
         send(quantifier, days[1], by_hand, time="day", every="1w")
 
 
+def test_a_history_remembers_how_its_dates_are_written(quantifier: Any, tmp_path: Path) -> None:
+    path = tmp_path / "h.parquet"
+    weeks = {"time": "day", "every": "1w", "settings": CALM}
+    send(quantifier, week(0).assign(day="26.02.2026"), path, **weeks)
+    update = send(quantifier, week(1).assign(day="05.03.2026"), path, **weeks)
+    assert update.periods == ("2026-03-02",)
+    assert read_history(path).date_format == "%d.%m.%Y"
+    with pytest.raises(ValueError, match=r"dates written as '%d\.%m\.%Y', but row 1 has '03\.20"):
+        send(quantifier, week(2).assign(day="03.20.2026"), path, **weeks)
+    american = Options(date_format="%m.%d.%Y")
+    update = send(quantifier, week(2).assign(day="03.20.2026"), path, **weeks, options=american)
+    assert (update.periods, update.history.date_format) == (("2026-03-16",), "%m.%d.%Y")
+    assert update.history.gaps == [("2026-03-02", "2026-03-16")]
+    dates = week(3).assign(day=pd.Timestamp("2026-03-09"))
+    assert send(quantifier, dates, path, **weeks).history.gaps == []
+
+
 def test_an_alarm_belongs_to_the_period_that_raises_it(quantifier: Any, tmp_path: Path) -> None:
     path = tmp_path / "h.parquet"
     for t in range(4):

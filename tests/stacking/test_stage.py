@@ -1,29 +1,27 @@
 """The classifier stage of a pool: failures, limits, caches, frozen classifiers."""
 
 from __future__ import annotations
-from importlib import import_module
-from kdey import Quantifier
-from kdey._parallel import run_in_threads
-from kdey.stacking import FitProgress
-from kdey.stacking import MemberWarning
-from kdey.stacking.pooled_classifier import pool_of
+
+import sys
+import threading
+import time
 from pathlib import Path
-from sklearn.base import BaseEstimator
-from sklearn.base import ClassifierMixin
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
-from threadpoolctl import ThreadpoolController
-from threadpoolctl import threadpool_limits
-from typing import Any
-from typing import ClassVar
+from threadpoolctl import ThreadpoolController, threadpool_limits
+
 import kdey
-import numpy as np
-import pytest
-import sys
-import threading
-import time
+from kdey import Quantifier
+from kdey._parallel import run_in_threads
+from kdey.stacking import FitProgress, MemberWarning
+from kdey.stacking.pooled_classifier import pool_of
 
 
 def data(n: int = 240, k: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -4,50 +4,45 @@ Each parses its options, calls the library and prints; Python does the same by t
 """
 
 from __future__ import annotations
-from collections.abc import Iterable
-from kdey.cli.exit_codes import PROBLEMS
-from kdey.cli.options import asked_of
-from kdey.cli.options import comparison_options
-from kdey.cli.options import comparison_side
-from kdey.cli.options import correction_of
-from kdey.cli.options import group_options
-from kdey.cli.options import jobs_option
-from kdey.cli.options import labelled_options
-from kdey.cli.options import names
-from kdey.cli.options import open_table
-from kdey.cli.options import reading_options
-from kdey.cli.options import row_options
-from kdey.cli.options import survey_options
-from kdey.cli.output import PROBLEMS
-from kdey.cli.output import check_output
-from kdey.cli.output import check_table_output
-from kdey.cli.output import deliver
-from kdey.cli.output import guarded
-from kdey.cli.output import output_options
-from kdey.cli.output import say
-from kdey.cli.printing import check_output
-from kdey.cli.printing import check_table_output
-from kdey.cli.printing import deliver
-from kdey.cli.printing import guarded
-from kdey.cli.printing import output_options
-from kdey.cli.printing import say
-from pathlib import Path
-from typing import Any
-from typing import TYPE_CHECKING
-import click
+
 import shlex
 import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdey.cli.options import (
+    asked_of,
+    comparison_options,
+    comparison_side,
+    group_options,
+    jobs_option,
+    labelled_options,
+    names,
+    open_table,
+    reading_options,
+    row_options,
+    survey_options,
+)
+from kdey.cli.output import (
+    PROBLEMS,
+    check_output,
+    check_table_output,
+    deliver,
+    guarded,
+    output_options,
+    say,
+)
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from kdey.intervals import Estimates
-    from kdey.monitoring import Alarm
-    from kdey.monitoring import Bound
-    from kdey.monitoring import History
-    from kdey.monitoring import MonitorSettings
-    from kdey.monitoring import MonitorUpdate
+    from kdey.monitoring import Alarm, Bound, History, MonitorSettings, MonitorUpdate
     from kdey.quantifiers.aggregative import AggregativeQuantifier
     from kdey.report import Report
-    import pyarrow as pa
 
 
 #: Groups or findings that are named on standard error; the table has all of them.
@@ -454,6 +449,10 @@ def _say_update(update: MonitorUpdate) -> None:
                 say(f"{period.name}: {problem}")
     if known:
         say(f"in the history already, with the same numbers: {', '.join(known)}")
+    gaps = update.history.gaps
+    if gaps:
+        between = "; ".join(f"{first} and {last}" for first, last in gaps[-5:])
+        say(f"periods are missing in the history between {between}")
 
 
 def _write_page(history: History, page: str | None) -> None:

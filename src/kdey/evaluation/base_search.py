@@ -9,69 +9,54 @@ candidate is scored again.
 """
 
 from __future__ import annotations
-from collections.abc import Mapping
-from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import KW_ONLY
-from dataclasses import asdict
-from dataclasses import dataclass
-from dataclasses import replace
-from kdey._caching import fingerprint
-from kdey._display import progress
-from kdey._io import AppendedFile
-from kdey.arrays import make_frame
-from kdey.arrays import refuse_masked
-from kdey.bags import Array
-from kdey.evaluation.protocols import APP
-from kdey.evaluation.protocols import BagProtocol
-from kdey.evaluation.protocols import LabelledBags
-from kdey.evaluation.protocols import check_protocol
-from kdey.evaluation.stage_scoring import Candidate
-from kdey.evaluation.stage_scoring import CandidateScoring
-from kdey.evaluation.stage_scoring import Score
-from kdey.evaluation.stage_scoring import StageCache
-from kdey.evaluation.stage_scoring import Training
-from kdey.evaluation.stage_scoring import joined
-from kdey.evaluation.stage_scoring import make_candidates
-from kdey.evaluation.stage_scoring import split_off
-from kdey.metrics import METRICS
-from kdey.metrics import Metric
-from kdey.metrics import get_metric
-from kdey.model import AnyModel
-from kdey.model import ForeignModel
-from kdey.model import Place
-from kdey.quantifiers.aggregative import FOLD_MODELS_BYTES
-from kdey.quantifiers.base import BaseQuantifier
-from kdey.quantifiers.base import SettledTable
-from kdey.quantifiers.base import shares_of
-from kdey.quantifiers.composed import QuantifierLike
-from kdey.quantifiers.composed import as_quantifier
-from kdey.quantifiers.composed import check_is_quantifier
-from kdey.quantifiers.composed import read_training
-from kdey.quantifiers.composed import settle_table
-from kdey.tables.features import table_instances
-from kdey.tables.schema import TableSchema
-from kdey.validation import check_positive
-from kdey.validation import check_weights
-from numbers import Real
-from numpy.typing import ArrayLike
-from scipy.stats import rankdata
-from sklearn.exceptions import FitFailedWarning
-from sklearn.utils.validation import check_consistent_length
-from sklearn.utils.validation import check_is_fitted
-from sklearn.utils.validation import validate_data
-from time import monotonic
-from typing import Any
-from typing import Literal
-from typing import Self
-from typing import dataclass_transform
+
 import json
 import math
-import numpy as np
 import os
 import warnings
 import zlib
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import KW_ONLY, asdict, dataclass, replace
+from numbers import Real
+from time import monotonic
+from typing import Any, Literal, Self, dataclass_transform
 
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import rankdata
+from sklearn.exceptions import FitFailedWarning
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from kdey._caching import fingerprint
+from kdey._display import progress
+from kdey._io import AppendedFile
+from kdey.arrays import make_frame, refuse_masked
+from kdey.bags import Array
+from kdey.evaluation.protocols import APP, BagProtocol, LabelledBags, check_protocol
+from kdey.evaluation.stage_scoring import (
+    Candidate,
+    CandidateScoring,
+    Score,
+    StageCache,
+    Training,
+    joined,
+    make_candidates,
+    split_off,
+)
+from kdey.metrics import METRICS, Metric, get_metric
+from kdey.model import AnyModel, ForeignModel, Place
+from kdey.quantifiers.aggregative import FOLD_MODELS_BYTES
+from kdey.quantifiers.base import BaseQuantifier, shares_of
+from kdey.quantifiers.composed import (
+    QuantifierLike,
+    as_quantifier,
+    check_is_quantifier,
+    read_training,
+)
+from kdey.tables.features import table_instances
+from kdey.tables.schema import TableSchema
+from kdey.validation import check_positive, check_weights
 
 #: Increases when scores change their meaning; logs of other numbers are refused.
 _LOG_FORMAT = 1

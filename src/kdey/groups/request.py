@@ -115,6 +115,12 @@ def parse_period(every: str) -> tuple[int, str]:
     return count, match[2]
 
 
+def period_seconds(every: str) -> float:
+    """Return about how long a period is, in seconds."""
+    count, unit = parse_period(every)
+    return float(count * _SECONDS[unit])
+
+
 @dataclass(frozen=True)
 class Grouping:
     """Which columns make the groups.
@@ -177,6 +183,12 @@ class Grouping:
     def names(self) -> tuple[str, ...]:
         """The key columns."""
         return self.by if self.time is None else (*self.by, self.time)
+
+    @property
+    def pattern(self) -> str:
+        """How dates are written, in the notation of strftime; "auto": not said, and not found."""
+        found = "" if self.time_format is None else self.time_format.pattern
+        return self.date_format if self.date_format != "auto" else found or "auto"
 
     def settled(self, frames: Iterable[Frame], first: int = 1) -> Grouping:
         """Return the grouping that knows how the column of times is written.

@@ -112,7 +112,8 @@ def _score_frame(quantifier: Fitted, frame: Any, request: Request) -> ScoredTabl
     scorer = TableScorer.of(quantifier, request)
     scorer.check_columns(table.columns)
     scorer = replace(scorer, grouping=request.grouping.settled([table]))
-    return collect([scorer.read(table, GroupKeys(request.grouping.names))], None)
+    scored = collect([scorer.read(table, GroupKeys(request.grouping.names))], None)
+    return replace(scored, date_format=scorer.grouping.pattern)
 
 
 def _score_file(
@@ -137,7 +138,7 @@ def _score_file(
             position += len(frame)
             done(len(frame))
 
-    return collect(batches(), MEMORY)
+    return replace(collect(batches(), MEMORY), date_format=grouping.pattern)
 
 
 @dataclass(frozen=True, eq=False)

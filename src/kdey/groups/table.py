@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from kdey._caching import Hashes
 from kdey.arrays import take_rows
 from kdey.bags import Array, Indices
+from kdey.groups.scoring import Floats, ScoredRows
 from kdey.tables.columns import (
     canonical_text,
     check_same,
@@ -310,6 +311,9 @@ class ScoredTable:
         The values that training lacks, by column.
     label_counts : Counter
         Of the known labels, where they are asked for.
+    date_format : str
+        How dates of the time column are written, in the notation of strftime; "auto": ISO 8601, or
+        no texts.
     """
 
     keys: GroupKeys
@@ -321,6 +325,7 @@ class ScoredTable:
     rates: Array
     findings: tuple[Finding, ...] = ()
     label_counts: Counter[Any] = field(default_factory=Counter)
+    date_format: str = "auto"
 
     def __len__(self) -> int:
         """Return the number of groups."""

@@ -22,7 +22,7 @@ import numpy as np
 from kdey._caching import fingerprint
 from kdey._io import locked, open_regular, write_whole
 from kdey.bags import Array
-from kdey.groups.keys import parse_period, truncate
+from kdey.groups.request import parse_period, period_seconds, truncate
 from kdey.validation import check_choice
 
 #: Number of periods in which the chance of any false alarm is as stated.
@@ -246,6 +246,9 @@ class History:
     periods : tuple of Period
     every : str or None
         Length of the periods, such as "1w"; None where it was never said.
+    date_format : str
+        How the dates of the last table were written, in the notation of strftime; "auto": ISO 8601,
+        or as a column of dates.
     """
 
     classes: tuple[int | str, ...]
@@ -253,6 +256,7 @@ class History:
     settings: MonitorSettings
     periods: tuple[Period, ...] = ()
     every: str | None = None
+    date_format: str = "auto"
 
     def __post_init__(self) -> None:
         self.settings.check_classes(self.labels)
@@ -334,6 +338,29 @@ class History:
                 f"{self.every}: {_time_name(starts[odd].item())} does"
             )
 
+    @property
+    def gaps(self) -> list[tuple[str, str]]:
+        """Neighbouring periods between which others are missing.
+
+        The distance of periods is their length or, where it was never said, the usual one of at
+        least three periods. Whole numbers of six digits are a year with a month or a week, and no
+        count.
+        """
+        if not self.periods:
+            return []
+        if _order(self.names[0])[0] == 0:
+            places, usual = np.array([float(name) for name in self.names]), 1.0
+            if len(self.names[-1].lstrip("-")) == 6:
+                return []
+        else:
+            places = np.array(self.names, dtype="datetime64[us]").astype(np.float64)
+            usual = 0.0 if self.every is None else 1e6 * period_seconds(self.every)
+        steps = np.diff(places)
+        if not usual and len(steps) > 1:
+            usual = float(np.median(steps))
+        late = np.flatnonzero(steps > 1.5 * usual) if usual else []
+        return [(self.names[i], self.names[i + 1]) for i in late]
+
     def without(self, name: str) -> History:
         """Return the history without a period; raises HistoryError if it is not there."""
         if name not in self.names:
@@ -369,6 +396,7 @@ class History:
             "settings": self.settings.to_dict(),
             "periods": len(periods),
             "every": self.every,
+            "date_format": self.date_format,
         }
         table = pa.table(arrays)
         table = table.append_column("checksum", pa.array(_checksums(table), pa.string()))
@@ -391,6 +419,7 @@ class History:
                 tuple(facts["training_prevalence"]),
                 MonitorSettings.from_dict(facts["settings"]),
                 every=facts["every"],
+                date_format=facts["date_format"],
             )
             _check_rows(table, history.classes, facts["periods"])
             return replace(history, periods=_periods(table, len(history.classes)))
@@ -448,11 +477,16 @@ def update_history(
     with locked(target):
         before = read_history(target) if target.exists() else None
         after = change(before)
-        if before is None or (before.periods, before.every) != (after.periods, after.every):
+        if before is None or _written(before) != _written(after):
             stream = pa.BufferOutputStream()
             pq.write_table(after.table(), stream)
             write_whole(target, stream.getvalue().to_pybytes())
     return after
+
+
+def _written(history: History) -> tuple[Any, ...]:
+    """Return what a file of the history holds and may change."""
+    return history.periods, history.every, history.date_format
 
 
 def period_name(value: Any) -> str:

@@ -8,73 +8,54 @@ The page shows what rings, the shares over time with the alarms in them, and all
 """
 
 from __future__ import annotations
+
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import fields
-from dataclasses import is_dataclass
-from dataclasses import replace
-from datetime import UTC
-from datetime import datetime
+from dataclasses import dataclass, fields, is_dataclass, replace
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+
 from kdey._caching import fingerprint
 from kdey._io import write_whole
 from kdey.bags import Array
-from kdey.groups import Request
-from kdey.groups import ScoredTable
-from kdey.groups import answer
-from kdey.groups import score
+from kdey.groups import Request, ScoredTable, answer, score
 from kdey.intervals import Estimate
-from kdey.model import AnyModel
-from kdey.model import Fitted
-from kdey.model import model_of
-from kdey.monitoring.alarms import ALARM_COLUMNS
-from kdey.monitoring.alarms import Alarm
-from kdey.monitoring.alarms import find_alarms
-from kdey.monitoring.history import FIT
-from kdey.monitoring.history import HORIZON
-from kdey.monitoring.history import History
-from kdey.monitoring.history import HistoryError
-from kdey.monitoring.history import MonitorSettings
-from kdey.monitoring.history import Period
-from kdey.monitoring.history import period_name
-from kdey.monitoring.history import read_history
-from kdey.monitoring.history import update_history
+from kdey.model import AnyModel, Fitted, model_of
+from kdey.monitoring.alarms import ALARM_COLUMNS, Alarm, find_alarms
+from kdey.monitoring.history import (
+    FIT,
+    HORIZON,
+    History,
+    HistoryError,
+    MonitorSettings,
+    Period,
+    period_name,
+    read_history,
+    update_history,
+)
 from kdey.options import Options
-from kdey.report.drawing import listed
-from kdey.report.drawing import percent
-from kdey.report.html import Figure
-from kdey.report.html import MOST_ROWS
-from kdey.report.html import Page
-from kdey.report.html import Section
-from kdey.report.html import csv_address
-from kdey.report.html import group_records
-from kdey.report.html import groups_table
-from kdey.report.html import render_page
-from kdey.report.page_tables import MOST_ROWS
-from kdey.report.page_tables import group_records
-from kdey.report.page_tables import groups_table
-from kdey.report.share_figures import MOST_CLASSES
-from kdey.report.share_figures import TimeMarks
-from kdey.report.share_figures import time_figure
-from kdey.report.shown_groups import GroupTable
-from kdey.report.shown_groups import group_table
-from kdey.report.time_figures import MOST_CLASSES
-from kdey.report.time_figures import TimeMarks
-from kdey.report.time_figures import time_figure
-from kdey.report.vocabulary import listed
-from kdey.report.vocabulary import percent
-from kdey.tables.output import Cell
-from kdey.tables.output import Heading
-from kdey.tables.output import Row
-from kdey.tables.output import Table
-from numpy.typing import NDArray
-from os import PathLike
-from pathlib import Path
-from scipy.sparse import issparse
-from sklearn.base import BaseEstimator
-from types import FunctionType
-from typing import Any
-import numpy as np
-import sys
+from kdey.report.drawing import listed, percent
+from kdey.report.html import (
+    MOST_ROWS,
+    Figure,
+    Page,
+    Section,
+    csv_address,
+    group_records,
+    groups_table,
+    render_page,
+)
+from kdey.report.share_figures import MOST_CLASSES, TimeMarks, time_figure
+from kdey.report.shown_groups import GroupTable, group_table
+from kdey.tables.output import Cell, Heading, Row, Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +124,8 @@ def monitor(
         Nominal coverage of the intervals.
     options : Options, optional
         ``missing``, ``min_size``, ``date_format`` and others, as for :func:`kdey.predict_groups`;
-        whether the fit is checked, and how, is said by ``settings``.
+        whether the fit is checked, and how, is said by ``settings``. Dates are read as those of
+        the last table unless ``date_format`` says otherwise.
 
     Returns
     -------
@@ -175,10 +157,12 @@ def monitor(
         raise ValueError("give either period, or time: the column that says it")
     if period is not None:
         period_name(period)  # raises, before any work, where it is none
-    chosen = _settings_for(history, settings)
-    asked = Request.of(
-        time=time, every=every, scores=scores, confidence=confidence, options=options
-    )
+    before = read_history(history) if Path(history).exists() else None
+    chosen = _settings_for(history, before, settings)
+    known = Options() if options is None else options
+    if before is not None and isinstance(known, Options) and known.date_format == "auto":
+        known = replace(known, date_format=before.date_format)
+    asked = Request.of(time=time, every=every, scores=scores, confidence=confidence, options=known)
     judged = replace(asked.options, check_fit=chosen.check_fit, n_null=chosen.n_null)
     request = replace(asked, options=judged)
     scored = score(quantifier, table, request)
@@ -189,19 +173,22 @@ def monitor(
         periods,
         chosen,
         every=every,
+        date_format=scored.date_format,
         overwrite=overwrite,
         new_model=new_model,
     )
 
 
-def _settings_for(path: str | PathLike[str], settings: MonitorSettings | None) -> MonitorSettings:
+def _settings_for(
+    path: str | PathLike[str], history: History | None, settings: MonitorSettings | None
+) -> MonitorSettings:
     """Return the settings of a history, or those of a new one.
 
     Raises HistoryError if the history was started with other settings than those asked for.
     """
-    if not Path(path).exists():
+    if history is None:
         return MonitorSettings() if settings is None else settings
-    known = read_history(path).settings
+    known = history.settings
     if settings is not None and settings != known:
         raise HistoryError(
             f"{path}: was started with other settings ({known}; now {settings}): leave them out, "
@@ -341,6 +328,7 @@ def _add_periods(
     settings: MonitorSettings,
     *,
     every: str | None,
+    date_format: str,
     overwrite: bool,
     new_model: bool,
 ) -> MonitorUpdate:
@@ -356,6 +344,8 @@ def _add_periods(
         known.update(map(id, history.periods))
         if every is not None:
             history = history.with_length(every)
+        if date_format != "auto":
+            history = replace(history, date_format=date_format)
         return history.with_periods(periods, overwrite=overwrite)
 
     history = update_history(path, change)
@@ -522,6 +512,9 @@ def _lead(history: History, alarms: Sequence[Alarm]) -> list[str]:
         f"In {last.name}, of {last.n:,} records, an estimated {listed(named)}.",
         f"The history has {count}{since}.",
     ]
+    if history.gaps:
+        between = listed([f"{first} and {last}" for first, last in history.gaps[-5:]])
+        sentences.append(f"Periods are missing between {between}.")
     rung = len(alarms)
     if rung:
         times = "once" if rung == 1 else f"{rung} times"

@@ -6,70 +6,45 @@ aggregative quantifier like the others, with another classifier stage.
 """
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Mapping
-from functools import partial
+
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_consistent_length
+
 from kdey._display import muted
 from kdey._parallel import thread_count
 from kdey.arrays import refuse_levels
 from kdey.calibration import SeparableWarning
 from kdey.matching import AnyMatching
-from kdey.matching.base import AnyMatching
 from kdey.matching.likelihood import MaximiseLikelihood
-from kdey.model import InstanceScorer
-from kdey.model import ONLY_SCORES
-from kdey.posteriors import FittedStage
-from kdey.posteriors import TrainingPosteriors
+from kdey.model import ONLY_SCORES, InstanceScorer
+from kdey.posteriors import FittedStage, TrainingPosteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
-from kdey.quantifiers.base import BaseQuantifier
-from kdey.quantifiers.base import SettledTable
-from kdey.quantifiers.base import shares_of
-from kdey.quantifiers.base import unfitted_on_failure
+from kdey.quantifiers.base import shares_of, unfitted_on_failure
 from kdey.quantifiers.kde import KDEyML
 from kdey.quantifiers.likelihood import EMQ
 from kdey.rows import RowSpec
-from kdey.rows.base import RowSpec
-from kdey.stacking.pooled_classifier import MemberMethod
-from kdey.stacking.pooled_classifier import PooledClassifier
-from kdey.stacking.pooled_classifier import enough_for_kernels
-from kdey.stacking.pooled_classifier import pool_of
-from kdey.stacking.pooled_classifier import usable_methods
-from kdey.stacking.pooled_rows import PooledMap
-from kdey.stacking.pooled_rows import PooledRows
-from kdey.stacking.pooled_rows import SmoothedRatioRows
-from kdey.stacking.pooled_rows import StackRecord
-from kdey.stacking.pooled_rows import describe_pool
-from kdey.stacking.pooled_rows import explain_pool
-from kdey.stacking.pooled_rows import summarise_pool
-from kdey.stacking.portfolio import EFFORTS
-from kdey.stacking.portfolio import check_classifiers
-from kdey.stacking.portfolio import portfolio
-from kdey.stacking.stage import EFFORTS
-from kdey.stacking.stage import FitProgress
-from kdey.stacking.stage import PooledStage
-from kdey.stacking.stage import check_limits
-from kdey.stacking.stage import portfolio
-from kdey.tables.features import SPARSE_COLUMNS
-from kdey.tables.features import TableFeatures
-from kdey.tables.features import is_matrix
-from kdey.tables.features import table_features
+from kdey.stacking.pooled_classifier import (
+    MemberMethod,
+    PooledClassifier,
+    pool_of,
+    usable_methods,
+)
+from kdey.stacking.pooled_rows import (
+    PooledMap,
+    SmoothedRatioRows,
+    StackRecord,
+)
+from kdey.stacking.stage import EFFORTS, FitProgress, PooledStage, portfolio
+from kdey.tables.features import TableFeatures, is_matrix, table_features
 from kdey.tables.schema import TableSchema
-from kdey.tuning.trials import Tuning
-from kdey.tuning.trials import TuningPlan
-from kdey.validation import check_choice
-from kdey.validation import check_weights
-from numpy.typing import ArrayLike
-from numpy.typing import NDArray
-from os import PathLike
-from sklearn.base import clone
-from sklearn.utils.validation import check_consistent_length
-from typing import Any
-from typing import Literal
-from typing import Self
-from typing import TypeAlias
-import numpy as np
-
+from kdey.tuning.trials import Tuning, TuningPlan
+from kdey.validation import check_choice, check_weights
 
 #: Posteriors of one model, or of several by name.
 Scores: TypeAlias = "ArrayLike | Mapping[str, ArrayLike]"
