@@ -243,3 +243,37 @@ def test_only_regular_files_grow_by_lines(tmp_path: Path) -> None:
     with AppendedFile(tmp_path / "link", "the log", "search") as log:
         log.write(b"a line\n")
     assert (tmp_path / "log").read_bytes() == b"a line\n"
+
+
+#: Stops in the middle of writing, while its temporary file is there.
+WRITING = """
+import os, sys, time
+from kdey import _io
+def wait(descriptor):
+    print("writing", flush=True)
+    time.sleep(60)
+os.fsync = wait
+_io.write_whole(sys.argv[1], b"half")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files that are open cannot be removed")
+def test_temporary_files_of_killed_runs_are_removed_and_those_of_live_ones_not(
+    tmp_path: Path,
+) -> None:
+    target = tmp_path / "h.parquet"
+    others = [tmp_path / ".other.0123abcd.part", tmp_path / ".h.parquet.part"]
+    for other in others:
+        other.write_bytes(b"")
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", WRITING, str(target)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "writing\n"
+        (scratch,) = tmp_path.glob(".h.parquet.*.part")
+        write_whole(target, b"first")
+        assert scratch.exists(), "a live run lost its file"
+        process.kill()
+    write_whole(target, b"second")
+    assert target.read_bytes() == b"second"
+    assert sorted(tmp_path.iterdir()) == sorted([target, *others])

@@ -2,7 +2,8 @@
 
 :func:`write_whole` is the one way in which the library writes a file at once, and it respects what
 is at the destination. A regular file is replaced in one step by a complete one with the same
-permissions; links are followed; a pipe or a device is written to, and stays what it is.
+permissions, and temporary files of runs that were killed are removed; links are followed; a pipe or
+a device is written to, and stays what it is.
 :class:`AppendedFile` grows by whole lines, each of which is on disk before work continues.
 :func:`open_regular` opens files that must have an end. :func:`locked` holds a lock between
 processes, for files that are read, changed and written again.
@@ -249,22 +250,56 @@ def _replace(target: Path, content: bytes) -> None:
     previous = _status(target)
     if previous is not None and not _is_writable(target):
         raise PermissionError(errno.EACCES, "it is write-protected")
-    scratch = target.parent / f".{target.name[:_MOST_NAME]}.{secrets.token_hex(4)}.part"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY  # O_EXCL follows no link
+    _remove_abandoned(target)
     # Nobody may read the content of a private file, not even before it has its permissions.
-    descriptor = os.open(scratch, flags, 0o666 if previous is None else 0o600)
+    scratch, descriptor = _open_scratch(target, 0o666 if previous is None else 0o600)
     try:
-        try:
-            _write_all(descriptor, content)
-            if previous is not None:
-                _copy_permissions(previous, descriptor)
-            os.fsync(descriptor)
-        finally:
+        _write_all(descriptor, content)
+        if previous is not None:
+            _copy_permissions(previous, descriptor)
+        os.fsync(descriptor)
+        if sys.platform == "win32":  # where no open file can be moved
             os.close(descriptor)
+            descriptor = -1
         os.replace(scratch, target)
     except BaseException:  # KeyboardInterrupt must not leave the scratch file either
         scratch.unlink(missing_ok=True)
         raise
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def _open_scratch(target: Path, mode: int) -> tuple[Path, int]:
+    """Create the temporary file of a target; it is locked as long as this process has it open."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY  # O_EXCL follows no link
+    while True:
+        scratch = target.parent / f".{target.name[:_MOST_NAME]}.{secrets.token_hex(4)}.part"
+        descriptor = os.open(scratch, flags, mode)
+        if sys.platform == "win32":
+            return scratch, descriptor
+        with contextlib.suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return scratch, descriptor
+        os.close(descriptor)  # another process has removed it before it was locked
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Remove temporary files of a target whose processes were killed: those that nobody locks."""
+    if sys.platform == "win32":
+        return
+    name = re.compile(rf"\.{re.escape(target.name[:_MOST_NAME])}\.[0-9a-f]{{8}}\.part")
+    for found in os.listdir(target.parent):
+        if name.fullmatch(found):
+            with contextlib.suppress(OSError):  # locked by a process that is alive, or not ours
+                path = target.parent / found
+                descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | _NONBLOCK)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    path.unlink()
+                finally:
+                    os.close(descriptor)
 
 
 def _copy_permissions(status: os.stat_result, descriptor: int) -> None:

@@ -7,23 +7,34 @@ period that is sent twice, or taken back, leaves no trace.
 """
 
 from __future__ import annotations
-
-import json
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
+from datetime import UTC
+from datetime import date
+from datetime import datetime
+from kdey._caching import fingerprint
+from kdey._io import locked
+from kdey._io import open_regular
+from kdey._io import write_whole
+from kdey.bags import Array
+from kdey.groups.keys import parse_period
+from kdey.groups.keys import period_seconds
+from kdey.groups.keys import truncate
+from kdey.groups.request import parse_period
+from kdey.groups.request import period_seconds
+from kdey.groups.request import truncate
+from kdey.validation import check_choice
 from os import PathLike
 from pathlib import Path
 from typing import Any
-
+import json
+import math
 import numpy as np
 
-from kdey._caching import fingerprint
-from kdey._io import locked, open_regular, write_whole
-from kdey.bags import Array
-from kdey.groups.request import parse_period, period_seconds, truncate
-from kdey.validation import check_choice
 
 #: Number of periods in which the chance of any false alarm is as stated.
 HORIZON = 100
@@ -358,8 +369,11 @@ class History:
         steps = np.diff(places)
         if not usual and len(steps) > 1:
             usual = float(np.median(steps))
-        late = np.flatnonzero(steps > 1.5 * usual) if usual else []
-        return [(self.names[i], self.names[i + 1]) for i in late]
+        if not usual:
+            return []
+        return [
+            (self.names[i], self.names[i + 1]) for i in np.flatnonzero(steps > 1.5 * usual).tolist()
+        ]
 
     def without(self, name: str) -> History:
         """Return the history without a period; raises HistoryError if it is not there."""
