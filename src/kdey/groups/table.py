@@ -5,54 +5,34 @@ together; beyond ``MEMORY`` bytes their scores lie in a temporary file.
 """
 
 from __future__ import annotations
+
+import math
+import tempfile
 from collections import Counter
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import fields
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from kdey._caching import Hashes
 from kdey.arrays import take_rows
-from kdey.bags import Array
-from kdey.bags import Indices
-from kdey.groups.keys import GroupKeys
-from kdey.groups.keys import Grouping
-from kdey.groups.request import DesignReader
-from kdey.groups.request import Request
-from kdey.groups.request import RowDesign
-from kdey.groups.scoring import Floats
-from kdey.groups.scoring import GroupRows
-from kdey.groups.scoring import Instances
-from kdey.groups.scoring import ScoredRows
-from kdey.groups.scoring import Scorer
-from kdey.model import AnyModel
-from kdey.model import Fitted
-from kdey.tables.columns import canonical_text
-from kdey.tables.columns import check_same
-from kdey.tables.columns import parse_number
-from kdey.tables.columns import plain_values
-from kdey.tables.columns import require_names
-from kdey.tables.columns import text_in_column
-from kdey.tables.columns import typed_tokens
-from kdey.tables.columns import value_tokens
+from kdey.bags import Array, Indices
+from kdey.tables.columns import (
+    canonical_text,
+    check_same,
+    parse_number,
+    plain_values,
+    text_in_column,
+    typed_tokens,
+    value_tokens,
+)
 from kdey.tables.features import warn_of_unseen_values
-from kdey.tables.schema import Finding
-from kdey.tables.schema import LabelType
-from kdey.tables.schema import merge_findings
-from kdey.tables.training import labels_seen
-from numpy.typing import NDArray
-from typing import Any
-from typing import IO
-from typing import TYPE_CHECKING
-import math
-import numpy as np
-import tempfile
+from kdey.tables.schema import Finding, merge_findings
 
 if TYPE_CHECKING:
-    from kdey.tables.columns import Frame
-    from kdey.tables.columns import Series
+    from kdey.tables.columns import Frame, Series
 
 
 Floats = NDArray[np.floating]

@@ -7,34 +7,23 @@ period that is sent twice, or taken back, leaves no trace.
 """
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
-from datetime import UTC
-from datetime import date
-from datetime import datetime
-from kdey._caching import fingerprint
-from kdey._io import locked
-from kdey._io import open_regular
-from kdey._io import write_whole
-from kdey.bags import Array
-from kdey.groups.keys import parse_period
-from kdey.groups.keys import period_seconds
-from kdey.groups.keys import truncate
-from kdey.groups.request import parse_period
-from kdey.groups.request import period_seconds
-from kdey.groups.request import truncate
-from kdey.validation import check_choice
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any
-import json
-import math
+
 import numpy as np
 
+from kdey._caching import fingerprint
+from kdey._io import locked, open_regular, write_whole
+from kdey.bags import Array
+from kdey.groups.request import parse_period, period_seconds, truncate
+from kdey.validation import check_choice
 
 #: Number of periods in which the chance of any false alarm is as stated.
 HORIZON = 100

@@ -207,7 +207,7 @@ def _estimate_periods(
     names = [period_name(value) for value in values]
     model, now = model_fingerprint(quantifier), datetime.now(UTC).isoformat(timespec="seconds")
     estimates = answer(quantifier, scored, request, kept=sys.maxsize)
-    hashes = scored.rows.row_hashes
+    rows = scored.rows
     periods = []
     for group, name in enumerate(names):
         if not estimates.size[group]:
@@ -231,7 +231,7 @@ def _estimate_periods(
                 status=estimate.status,
                 model=model,
                 added=now,
-                data=fingerprint(np.sort(hashes[scored.codes == group]))[:16],
+                data=fingerprint(np.sort(rows.hashes[rows.groups == group]))[:16],
             )
         )
     return periods

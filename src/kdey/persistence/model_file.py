@@ -12,43 +12,42 @@ small bag if the model is of an ordinary size.
 """
 
 from __future__ import annotations
-from collections.abc import Iterator
-from collections.abc import Sequence
-from kdey.model import AnyModel
-from kdey.model import Model
-from kdey.persistence.archive import MOST_CLASSES
-from kdey.persistence.archive import ModelFileError
-from kdey.persistence.archive import Parts
-from kdey.persistence.archive import TIME_STAMP
-from kdey.persistence.archive import check_array_header
-from kdey.persistence.archive import check_skops
-from kdey.persistence.archive import decode
-from kdey.persistence.archive import encode
-from kdey.persistence.archive import read_archive
-from kdey.persistence.archive import read_manifest
-from kdey.persistence.archive import types_outside
-from kdey.persistence.archive import write_archive
-from kdey.posteriors import TrainingPosteriors
-from kdey.quantifiers.base import BaseQuantifier
-from kdey.quantifiers.base import PosteriorsMixin
-from kdey.rows import RowMap
-from kdey.rows.base import RowMap
-from numpy.typing import NDArray
-from os import PathLike
-from pathlib import Path
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
-from typing import Any
-from typing import cast
+
 import io
 import json
-import numpy as np
 import pickle
 import re
 import sys
 import warnings
 import zipfile
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, cast
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from kdey.model import AnyModel, Model
+from kdey.persistence.archive import (
+    MOST_CLASSES,
+    TIME_STAMP,
+    ModelFileError,
+    Parts,
+    check_array_header,
+    check_skops,
+    decode,
+    encode,
+    read_archive,
+    read_manifest,
+    types_outside,
+    write_archive,
+)
+from kdey.posteriors import TrainingPosteriors
+from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
+from kdey.rows import RowMap
 
 _TREE = "quantifier.json"
 #: Name of the description of an object inside an archive of skops.
