@@ -148,7 +148,7 @@ def compare(cache: Path, name: str, seed: int, metric: str, n_bags: int) -> dict
     line: dict[str, Any] = {"set": name, "seed": seed, "metric": metric}
     best: dict[str, list[Trial]] = {}
     for classifier, s in scored.items():
-        tuning, _ = methods(metric)["KDEy-ML"].rows.settle(s.training, k)
+        tuning, _ = methods(metric)["KDEy-ML"].rows.choose(s.training, k)
         best[classifier] = trials = best_trials(tuning.trials)
         by_trial = {t.setting: estimates_of(t, s.training, s.refit, bags.bags) for t in trials}
         ways = averages(trials, by_trial)

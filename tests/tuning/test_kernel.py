@@ -256,7 +256,7 @@ def test_a_search_over_bandwidths_never_tunes(monkeypatch: pytest.MonkeyPatch) -
     def refuse(*_: Any) -> None:
         raise AssertionError("a fixed bandwidth must not be tuned")
 
-    monkeypatch.setattr(AutomaticKernel, "settle", refuse)
+    monkeypatch.setattr(AutomaticKernel, "choose", refuse)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 2)) + 2.0 * np.eye(2)[np.arange(120) % 2]
     protocol = kdey.APP(n_bags=10, bag_size=20)

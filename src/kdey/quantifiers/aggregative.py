@@ -138,10 +138,10 @@ class RowQuantifier(BaseQuantifier):
             )
         if training.weights is not None:
             prevalence = mass / mass.sum()
-        place = device_name(self.device) if device is None else device
+        device = device_name(self.device) if device is None else device
         spec = self.row_spec() if rows is None else rows
         n_threads = thread_count(self.n_jobs)
-        tuning, spec, matching = self._choose(spec, training, k, place, n_threads)
+        tuning, spec, matching = self._choose(spec, training, k, device, n_threads)
         row_map = spec.fit(training, k, n_threads)
         self.model_ = Model(
             *(classes, prevalence, spec, row_map, matching, training),
@@ -160,8 +160,8 @@ class RowQuantifier(BaseQuantifier):
         n_threads: int,
     ) -> tuple[TuningRecord | None, RowSpec, AnyMatching]:
         """Make automatic choices; return their record, and rows and matching without open ends."""
-        matching = self.matching()
-        tuning, chosen = rows.on_device(device).settle(training, n_classes, n_threads)
+        matching = self.matching()  # raises for invalid parameters before any work
+        tuning, chosen = rows.on_device(device).choose(training, n_classes, n_threads)
         return tuning, chosen, matching
 
 

@@ -156,7 +156,7 @@ class RowSpec:
         """Return the fitted row map."""
         raise NotImplementedError
 
-    def settle(
+    def choose(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
     ) -> tuple[TuningRecord | None, RowSpec]:
         """Return the record of an automatic choice, and the spec with all parameters chosen.

@@ -195,7 +195,7 @@ def fit_member(
     """
     # An odd kernel costs a member its weight; the user has chosen no bandwidth to be warned about.
     with muted(BandwidthWarning, SeparableWarning):
-        spec = method.rows.settle(training, n_classes, n_threads)[1]
+        spec = method.rows.choose(training, n_classes, n_threads)[1]
         row_map = spec.fit(training, n_classes, n_threads)
     prevalence = np.bincount(training.labels, weights=training.weights, minlength=n_classes)
     return FittedMember(

@@ -48,6 +48,7 @@ from kdey.stacking.pooled_classifier import (
     held_out,
     pool_posteriors,
 )
+from kdey.tuning.automatic import ChoosingSpec
 from kdey.tuning.trials import (
     HoldOut,
     Trial,
@@ -265,7 +266,7 @@ def _count(number: int, noun: str) -> str:
 
 
 @dataclass(frozen=True)
-class SmoothedRatioRows(RowSpec):
+class SmoothedRatioRows(ChoosingSpec):
     """Spec of recalibrated density ratios, whose power and share are chosen on held-out bags.
 
     Attributes
@@ -276,11 +277,7 @@ class SmoothedRatioRows(RowSpec):
 
     plan: TuningPlan = field(default_factory=TuningPlan)
 
-    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> RatioMap:
-        """Choose power and share, and return the fitted row map."""
-        return self.settle(training, n_classes, n_threads)[1].fit(training, n_classes, n_threads)
-
-    def settle(
+    def choose(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
     ) -> tuple[Tuning, RatioMap]:
         """Return the record of the choice, and the row spec that was chosen."""
@@ -366,25 +363,25 @@ class PooledMap(RowMap):
     weights: Array = fitted()
     ratio: RowMap = fitted()
 
-    def settle(
+    def choose(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
     ) -> tuple[TuningRecord | None, RowSpec]:
         """Return the record of the smoothing, and the spec with members and smoothing chosen."""
         trainings = _split_training(training, self.names)
-        settled: dict[tuple[str, str], MemberMethod] = {}
+        tuned: dict[tuple[str, str], MemberMethod] = {}
         members: list[FittedMember] = []
         for name, own in trainings.items():
             for method in self.methods:
-                rows = method.rows.settle(own, n_classes, n_threads)[1]
-                settled[name, method.name] = replace(method, rows=rows)
+                rows = method.rows.choose(own, n_classes, n_threads)[1]
+                tuned[name, method.name] = replace(method, rows=rows)
                 members.append(
-                    fit_member(name, settled[name, method.name], own, n_classes, n_threads)
+                    fit_member(name, tuned[name, method.name], own, n_classes, n_threads)
                 )
         kept = best_pool(members, trainings, n_threads)
         pooled = replace(training, posteriors=kept.posteriors)
-        record, smoothing = self.smoothing.settle(pooled, n_classes, n_threads)
+        record, smoothing = self.smoothing.choose(pooled, n_classes, n_threads)
         chosen = tuple(
-            (m.classifier, _as_kept(settled[m.classifier, m.method], m, members))
+            (m.classifier, _as_kept(tuned[m.classifier, m.method], m, members))
             for m in kept.members
         )
         return record, replace(self, smoothing=smoothing, chosen=chosen)
@@ -392,7 +389,7 @@ class PooledMap(RowMap):
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> PooledMap:
         """Return the map, with members, weights and calibration fitted."""
         if self.chosen is None:
-            spec = self.settle(training, n_classes, n_threads)[1]
+            spec = self.choose(training, n_classes, n_threads)[1]
             assert isinstance(spec, PooledMap), "a choice keeps the type"
             return spec.fit(training, n_classes, n_threads)
         trainings = _split_training(training, self.names)

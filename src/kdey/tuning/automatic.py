@@ -65,11 +65,11 @@ _PENALISED_BAGS = 60
 
 
 class ChoosingSpec(RowSpec):
-    """Base of row specs that choose parameters from the training rows: ``settle`` does."""
+    """Base of row specs that choose parameters from the training rows: ``choose`` does."""
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> RowMap:
         """Choose what is open, and return the fitted row map."""
-        return self.settle(training, n_classes, n_threads)[1].fit(training, n_classes, n_threads)
+        return self.choose(training, n_classes, n_threads)[1].fit(training, n_classes, n_threads)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class AutomaticChoice(ChoosingSpec):
         """Return the spec that evaluates candidates on a device."""
         return replace(self, plan=replace(self.plan, device=device))
 
-    def settle(
+    def choose(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
     ) -> tuple[Tuning, RowSpec]:
         """Return the record of the choice, and the row spec that was chosen."""
@@ -149,7 +149,7 @@ class AutomaticBins(ChoosingSpec):
     stacked: bool = False
     effort: TuningEffort = field(default_factory=TuningEffort)
 
-    def settle(
+    def choose(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
     ) -> tuple[Tuning, RowSpec]:
         """Return the record of the choice, and the row spec with the chosen number of bins."""
@@ -224,7 +224,7 @@ class AutomaticKernel(ChoosingSpec):
         """Return the spec that evaluates candidates on a device."""
         return replace(self, plan=replace(self.plan, device=device))
 
-    def settle(
+    def choose(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
     ) -> tuple[Tuning, RowSpec]:
         """Return the record of the choice, and the row spec with the chosen parameters."""
@@ -248,7 +248,7 @@ class AutomaticKernel(ChoosingSpec):
         used = slice(None) if weights is None else weights > 0
         distinct = np.unique(training.required()[used], axis=0)
         for geometry in self.geometries:
-            low, high = _range(training, distinct, geometry)
+            low, high = _useful_places(training, distinct, geometry)
             errors_at = partial(self._errors_at, scorer, geometry, seed)
             lattices.append(Lattice(errors_at, low, high, _PER_OCTAVE))
             top = _PER_OCTAVE * (high // _PER_OCTAVE - 1)
@@ -330,7 +330,7 @@ def _reason_to_fall_back(training: TrainingPosteriors, n_hold_outs: int) -> str 
     return None
 
 
-def _range(
+def _useful_places(
     training: TrainingPosteriors, distinct: NDArray[np.floating], geometry: Geometry
 ) -> tuple[int, int]:
     """Return the smallest and the largest useful place of the bandwidth in this geometry.

@@ -582,9 +582,9 @@ class TrialScorer:
         with quiet, np.errstate(divide="ignore", invalid="ignore"):
             device = choose_device(self.plan.device, self._n_pairs(len(specs)))
             if device is not None:
-                return self._errors_there(specs, device)
+                return self._errors_on_device(specs, device)
             return np.concatenate(
-                [self._errors_on(hold_out, specs) for hold_out in self.hold_outs], axis=1
+                [self._errors_of(hold_out, specs) for hold_out in self.hold_outs], axis=1
             )
 
     def _n_pairs(self, n_specs: int) -> float:
@@ -600,7 +600,7 @@ class TrialScorer:
         ]
         return float(np.concatenate(errors).mean())
 
-    def _errors_on(self, hold_out: HoldOut, specs: Sequence[RowSpec]) -> Array:
+    def _errors_of(self, hold_out: HoldOut, specs: Sequence[RowSpec]) -> Array:
         out = np.empty((len(specs), len(hold_out.bags)))
         for family in families(specs, len(hold_out.points), hold_out.n_classes):
             members = [specs[i] for i in family]
@@ -617,7 +617,7 @@ class TrialScorer:
                 out[number] = self.error(hold_out, solution.prevalence)
         return out
 
-    def _errors_there(self, specs: Sequence[RowSpec], device: Any) -> Array:
+    def _errors_on_device(self, specs: Sequence[RowSpec], device: Any) -> Array:
         """Return :meth:`errors`, computed on a device for all hold-outs at once."""
         out = [np.empty((len(specs), len(hold_out.bags))) for hold_out in self.hold_outs]
         pool_size = max(len(hold_out.points) for hold_out in self.hold_outs)
