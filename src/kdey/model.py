@@ -5,7 +5,7 @@ that turns instances into points (posteriors or features). A :class:`CombinedMod
 a rule by which their answers become one, and a :class:`ForeignModel` has a quantifier of another
 library. All three answer in two steps: the points of a pool, then the solutions of bags over them::
 
-    points = model.points(Pool(X))          # or model.given(posteriors)
+    points = model.points(Pool(X))          # or model.points_from_posteriors(p)
     solution = model.solver(points)(bags)
 
 Threads and devices are no part of a model. A :class:`Place` says with every call where to work.
@@ -27,7 +27,7 @@ from kdey._caching import Derived
 from kdey._parallel import choose_device, posteriors_on, thread_count
 from kdey.arrays import in_class_order, on_gpu, on_host, take_rows
 from kdey.bags import Array, Bags
-from kdey.gpu import n_pairs
+from kdey.gpu import device_solver, n_pairs
 from kdey.matching import AnyMatching, Composite, OneBag, Solution, exact_solution
 from kdey.matching.likelihood import MaximiseLikelihood
 from kdey.posteriors import Posteriors, TrainingPosteriors, predict_posteriors
@@ -188,7 +188,7 @@ def _quoted(names: tuple[Any, ...] | None) -> str:
     return ", ".join(map(repr, names or ()))
 
 
-class _Fitted(Derived):
+class _BaseModel(Derived):
     """What all models have in common."""
 
     classes: NDArray[Any]
@@ -216,7 +216,7 @@ class _Fitted(Derived):
 
 
 @dataclass(frozen=True, eq=False)
-class Model(_Fitted):
+class Model(_BaseModel):
     """The fitted parts of a method with rows and a matching.
 
     Attributes
@@ -340,7 +340,7 @@ class Model(_Fitted):
             )
         return pool.posteriors(self.scorer.classifier, self.classes)
 
-    def given(self, posteriors: Any, place: Place = HOST) -> Any:
+    def points_from_posteriors(self, posteriors: Any, place: Place = HOST) -> Any:
         """Return the points of given posteriors, checked: an array, or a tensor on the device."""
         if self.scorer.score_names is not None or isinstance(posteriors, Mapping):
             return self.scorer.matrix(on_host(posteriors), self.classes)
@@ -359,8 +359,6 @@ class Model(_Fitted):
         row_map, matching, n_threads = self.row_map, self.matching, place.n_threads
         device = self.device(points, place)
         if device is not None:
-            from kdey.gpu import device_solver  # slow to import
-
             return device_solver(row_map, matching, points, device, n_threads)
         rows = row_map(on_host(points), n_threads)
         return partial(matching.match, row_map, rows, n_threads=n_threads)
@@ -414,7 +412,7 @@ class Combination:
 
 
 @dataclass(frozen=True, eq=False)
-class CombinedModel(_Fitted):
+class CombinedModel(_BaseModel):
     """Members whose answers are combined: wrappers and ensembles.
 
     Without members, the answer for every bag is the prevalence.
@@ -451,13 +449,13 @@ class CombinedModel(_Fitted):
         parts = tuple(member.points(pool) for member in self.members)
         return CombinedPoints(parts, posteriors, _num_samples(pool.X))
 
-    def given(self, posteriors: Any, place: Place = HOST) -> CombinedPoints:
+    def points_from_posteriors(self, posteriors: Any, place: Place = HOST) -> CombinedPoints:
         """Return the points of given posteriors for every member."""
         if not self.takes_posteriors:
             raise TypeError("the quantifier inside works on features, not on posteriors")
         p = check_posteriors(posteriors, classes=self.classes)
         parts = tuple(
-            member.given(self.combination.member_posteriors(p, number), place)
+            member.points_from_posteriors(self.combination.member_posteriors(p, number), place)
             for number, member in enumerate(self.members)
         )
         return CombinedPoints(parts, p, len(p))
@@ -483,7 +481,7 @@ class CombinedModel(_Fitted):
 
 
 @dataclass(frozen=True, eq=False)
-class ForeignModel(_Fitted):
+class ForeignModel(_BaseModel):
     """A fitted quantifier of another library, which has ``predict`` or ``predict_bags`` alone.
 
     There are no certificates: gaps are NaN, and finite answers count as converged. Answers with
@@ -511,7 +509,7 @@ class ForeignModel(_Fitted):
         """Return the instances themselves."""
         return pool.X
 
-    def given(self, posteriors: Any, place: Place = HOST) -> Any:
+    def points_from_posteriors(self, posteriors: Any, place: Place = HOST) -> Any:
         """Raise TypeError: the quantifier takes instances."""
         raise TypeError(f"{type(self.quantifier).__name__} works on features, not on posteriors")
 
@@ -583,7 +581,7 @@ def model_of(fitted: Fitted) -> AnyModel:
 
     Raises TypeError if it is neither, and NotFittedError before ``fit``.
     """
-    if isinstance(fitted, _Fitted):
+    if isinstance(fitted, _BaseModel):
         return fitted
     if not hasattr(fitted, "fit"):
         raise TypeError(f"quantifier must be a fitted estimator, got {fitted!r}")

@@ -40,7 +40,7 @@ def training() -> Any:
 
 def answer(model: Any, posteriors: Any) -> Any:
     bag = kdey.Bags.whole(len(posteriors))
-    return model.solver(model.given(posteriors))(bag).prevalence[0]
+    return model.solver(model.points_from_posteriors(posteriors))(bag).prevalence[0]
 
 
 def ensemble(selection: str, **options: Any) -> Any:

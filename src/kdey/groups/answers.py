@@ -253,8 +253,8 @@ def thin(rows: ScoredRows, positions: Indices, rate: float) -> tuple[Indices, Ar
         labelled = labels[positions] != UNLABELLED
     weights = np.ones(len(positions)) if rows.weights is None else rows.weights[positions]
     weights = np.where(labelled, weights, weights / rate)
-    stay = labelled | (ranks < rate)
-    return positions[stay], weights[stay]
+    kept = labelled | (ranks < rate)
+    return positions[kept], weights[kept]
 
 
 def thinning_ranks(hashes: Hashes, clusters: Indices | None = None) -> Array:
@@ -331,14 +331,14 @@ class _Run:
             options = replace(self.request.options, target="population")
             drawn = replace(self, request=replace(self.request, options=options))._estimates()
         ends = ("estimate", "low", "high")
-        low, high = _mixed(
+        low, high = _mixed_intervals(
             [getattr(drawn, end) for end in ends], [getattr(made, end) for end in ends], rate
         )
         if drawn.labelled is not None and made.labelled is not None:
             shares, own = drawn.labelled.shares, made.labelled.shares
             for way in map(_column_name, WAYS):
                 names = (way, f"{way}_low", f"{way}_high")
-                shares[names[1]], shares[names[2]] = _mixed(
+                shares[names[1]], shares[names[2]] = _mixed_intervals(
                     [shares[name] for name in names], [own[name] for name in names], rate
                 )
         return replace(drawn, low=low, high=high)
@@ -366,7 +366,7 @@ class _Run:
         weights = None if rows.weights is None else rows.weights[positions]
         bags = Bags(positions, offsets, len(rows), weights)
         if rows.on_posteriors:
-            points = model.given(rows.points, self.place)
+            points = model.points_from_posteriors(rows.points, self.place)
         else:
             points = model.points(Pool(rows.points))
         options = self.request.options
@@ -478,8 +478,10 @@ def _consecutive(codes: Indices) -> Indices:
     return np.unique(codes, return_inverse=True)[1].astype(np.int64)
 
 
-def _mixed(population: Sequence[Array], bag: Sequence[Array], rate: float) -> tuple[Array, Array]:
-    """Return limits of bags of which a share is known, from those of both targets.
+def _mixed_intervals(
+    population: Sequence[Array], bag: Sequence[Array], rate: float
+) -> tuple[Array, Array]:
+    """Return intervals of bags of which a share is known, from those of both targets.
 
     Each target has estimates, lower and upper limits.
     """
@@ -576,7 +578,7 @@ def _check(
 
     The cost is bounded by fixed numbers, so that no group depends on the others.
     """
-    from kdey.diagnostics.fit_checker import default_checker, sample_bags
+    from kdey.diagnostics.fit_checker import default_checker, sample_bags  # slow to import
 
     by_folds = rows.fold_posteriors is not None
     checker = default_checker(model, by_folds, REFERENCES * model.n_classes)

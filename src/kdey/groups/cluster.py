@@ -122,7 +122,7 @@ class ClusterTable:
         if grouping.time is not None and grouping.date_format == "auto":
             times = cluster.collect(partial(_distinct_times, grouping.time), [grouping.time])
             frame = nw.from_native(_concat(times), eager_only=True)
-            scorer = replace(scorer, grouping=grouping.settled([frame]))
+            scorer = replace(scorer, grouping=grouping.with_time_format([frame]))
         names = list(grouping.names) or cluster.columns[:1]
         parts = cluster.collect(partial(_count_groups, scorer), names)
         keys, key_rows, counts = _numbered(parts, grouping.names)

@@ -55,7 +55,7 @@ def check_size(n_bytes: float) -> None:
         )
 
 
-def pool(
+def pool_groups(
     quantifier: Fitted, table: ScoredTable, request: Request, separate: Estimates
 ) -> Estimates:
     """Return the pooled estimates of groups; as they are if nothing is asked for.

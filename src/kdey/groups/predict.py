@@ -15,7 +15,7 @@ from typing import Any
 from kdey.arrays import refuse_levels
 from kdey.groups.answers import answer
 from kdey.groups.cluster import ClusterTable, cluster_of
-from kdey.groups.pooling import check_pooling, pool
+from kdey.groups.pooling import check_pooling, pool_groups
 from kdey.groups.request import Request
 from kdey.groups.scoring import OnRows, score
 from kdey.intervals import Estimates
@@ -173,4 +173,4 @@ def estimate_table(
     else:
         table = score(quantifier, source, request, on_batch)
     separate = replace(answer(quantifier, table, request, on_rows=on_rows), keys=table.key_rows)
-    return pool(quantifier, table, request, separate).take(table.keys.order())
+    return pool_groups(quantifier, table, request, separate).take(table.keys.order())

@@ -15,13 +15,7 @@ from kdey.bags import Indices
 from kdey.intervals.display import GROUP_COLUMNS, POOLED_COLUMNS
 from kdey.intervals.merging import Merging
 from kdey.options import HOLM, OF_TABLES, Options
-from kdey.tables.columns import (
-    canonical_column,
-    canonical_text,
-    is_missing_value,
-    is_text,
-    require,
-)
+from kdey.tables.columns import canonical_column, canonical_text, is_missing_value, is_text, require
 from kdey.tables.dates import TimeFormat, TimeFormatFinder, asked_format, integer_series
 
 if TYPE_CHECKING:
@@ -137,7 +131,7 @@ class Grouping:
         Keys that are turned into whole numbers, or into texts. By default they are what they are in
         the table: texts in a text file.
     time_format : TimeFormat or None
-        How the whole column writes its times, once that is known; see :meth:`settled`.
+        How the whole column writes its times, once that is known; see :meth:`with_time_format`.
     """
 
     by: tuple[str, ...] = ()
@@ -190,7 +184,7 @@ class Grouping:
         found = "" if self.time_format is None else self.time_format.pattern
         return self.date_format if self.date_format != "auto" else found or "auto"
 
-    def settled(self, frames: Iterable[Frame], first: int = 1) -> Grouping:
+    def with_time_format(self, frames: Iterable[Frame], first: int = 1) -> Grouping:
         """Return the grouping that knows how the column of times is written.
 
         Parameters

@@ -111,7 +111,7 @@ def _score_frame(quantifier: Fitted, frame: Any, request: Request) -> ScoredTabl
         raise ValueError("frame has no rows")
     scorer = TableScorer.of(quantifier, request)
     scorer.check_columns(table.columns)
-    scorer = replace(scorer, grouping=request.grouping.settled([table]))
+    scorer = replace(scorer, grouping=request.grouping.with_time_format([table]))
     scored = collect([scorer.read(table, GroupKeys(request.grouping.names))], None)
     return replace(scored, date_format=scorer.grouping.pattern)
 
@@ -127,7 +127,7 @@ def _score_file(
     scorer.check_columns(file.columns)
     grouping, keys = request.grouping, GroupKeys(request.grouping.names)
     if grouping.time is not None:  # looks at that column alone
-        grouping = grouping.settled(file.batches([grouping.time]), file.first_row)
+        grouping = grouping.with_time_format(file.batches([grouping.time]), file.first_row)
     scorer = replace(scorer, grouping=grouping)
     done: Callable[[int], object] = (lambda _: None) if on_batch is None else on_batch
 
@@ -319,7 +319,7 @@ class TableScorer:
     def _fold_posteriors(self, X: Any, hashes: Hashes) -> Floats | None:
         if not self.folds:
             return None
-        from kdey.diagnostics.fit_check import held_fold_models
+        from kdey.diagnostics.fit_check import held_fold_models  # slow to import
 
         models = held_fold_models(self.model)
         return None if models is None else _held(models.posteriors_by(X, hashes))

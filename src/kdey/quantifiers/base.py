@@ -552,7 +552,7 @@ class PosteriorsMixin(BaseQuantifier):
     ) -> Solution:
         """As :meth:`BaseQuantifier.solve`, from the posteriors of the pool, shape (m, k)."""
         model, place = self._fitted_model(), self._place()
-        points = model.given(posteriors, place)
+        points = model.points_from_posteriors(posteriors, place)
         return model.solver(points, place)(checked_bags(bags, len(points), sample_weight))
 
     def aggregate(self, posteriors: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
@@ -597,7 +597,7 @@ class PosteriorsMixin(BaseQuantifier):
         :meth:`BaseQuantifier.estimate_bags`, where ``labelled`` is refused.
         """
         asked = Options.given(options, confidence=confidence, target=target, check_fit=check_fit)
-        points = self._fitted_model().given(posteriors, self._place())
+        points = self._fitted_model().points_from_posteriors(posteriors, self._place())
         found = self._estimates(points, bags, sample_weight, clusters, labelled, merge, asked)
         return found[0] if bags is None else cast("Estimates", found)
 
@@ -684,7 +684,7 @@ class Aggregator:
         """Return the prevalence with its objective and gap, as ``solve_posteriors`` does."""
         p = posteriors
         if not (self._takes_arrays and self._is_checked(p)):
-            p = self._model.given(p, self._place)
+            p = self._model.points_from_posteriors(p, self._place)
         bag = self._bag
         if bag.pool_size != len(p):
             self._bag = bag = Bags.whole(len(p))

@@ -159,7 +159,7 @@ class WrapperQuantifier(PosteriorsMixin):
             for number, part in enumerate(parts)
         ]
         model = self._model(members, codes, classes, None)
-        self.model_ = self._completed(model, parts, codes, model.given(p), weights)
+        self.model_ = self._completed(model, parts, codes, model.points_from_posteriors(p), weights)
         return self
 
     def _model(
