@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from kdey.matching import Solution, blank_solution, join, warn_stalled
+from kdey.matching import Solution, blank_solution, put_bags, warn_stalled
 
 
 def _solution(n, first=0):
@@ -25,7 +25,7 @@ def test_a_slice_holds_every_field_of_its_bags():
 
 
 def test_join_replaces_the_named_bags_alone():
-    whole = join(_solution(3), np.array([2, 0]), _solution(2, first=10))
+    whole = put_bags(_solution(3), np.array([2, 0]), _solution(2, first=10))
     _same(whole[:1], _solution(1, first=11))
     _same(whole[1:2], _solution(1, first=1))
     _same(whole[2:], _solution(1, first=10))
@@ -33,7 +33,7 @@ def test_join_replaces_the_named_bags_alone():
 
 def test_joining_all_bags_copies_nothing():
     part = _solution(3)
-    assert join(_solution(3, first=5), np.arange(3), part) is part
+    assert put_bags(_solution(3, first=5), np.arange(3), part) is part
 
 
 def test_nothing_is_known_of_a_blank_solution():

@@ -241,8 +241,11 @@ class Solution:
         )
 
 
-def join(whole: Solution, positions: NDArray[np.int64], part: Solution) -> Solution:
-    """Return ``whole`` with the bags at ``positions`` replaced by those of ``part``."""
+def put_bags(whole: Solution, positions: NDArray[np.int64], part: Solution) -> Solution:
+    """Write the bags of ``part`` into ``whole`` at ``positions``, in place, and return it.
+
+    A part with as many bags as the whole takes its place.
+    """
     if len(part) == len(whole):
         return part
     for target, source in zip(vars(whole).values(), vars(part).values(), strict=True):
@@ -272,7 +275,8 @@ def interior_start(problem: Problem, start: Array | None) -> Array:
     return x
 
 
-def _start_of(start: Array | None, positions: NDArray[np.int64]) -> Array | None:
+def starts_at(start: Array | None, positions: NDArray[np.int64]) -> Array | None:
+    """Return the warm starts of the bags at ``positions``; None if there are none."""
     return None if start is None else start[positions]
 
 

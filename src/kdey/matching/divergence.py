@@ -29,11 +29,11 @@ from kdey.matching import (
     Matching,
     Problem,
     Solution,
-    _start_of,
     blank_solution,
     check_non_negative,
     check_start,
-    join,
+    put_bags,
+    starts_at,
     warn_stalled,
     warn_uninformative,
 )
@@ -347,11 +347,11 @@ def solve_divergence(
     whole, partial = np.flatnonzero(finite & free), np.flatnonzero(finite & ~free)
     if len(whole):
         part = problem if len(whole) == problem.n_bags else problem.take(whole)
-        solved = _solve_divergence(part, tol, max_iter, _start_of(first, whole), n_threads)
-        solution = join(solution, whole, solved)
+        solved = _solve_divergence(part, tol, max_iter, starts_at(first, whole), n_threads)
+        solution = put_bags(solution, whole, solved)
     for bag in partial:
         solved = _solve_restricted(problem.take(np.array([bag])), tol, max_iter, n_threads)
-        solution = join(solution, np.array([bag]), solved)
+        solution = put_bags(solution, np.array([bag]), solved)
     return warn_stalled(solution, finite, tol)
 
 

@@ -21,11 +21,11 @@ from kdey.matching import (
     Matching,
     Problem,
     Solution,
-    _start_of,
     blank_solution,
     check_non_negative,
     check_start,
-    join,
+    put_bags,
+    starts_at,
     warn_stalled,
     warn_uninformative,
 )
@@ -316,8 +316,8 @@ def solve_mixture(
     solution, positions = blank_solution(*shape), np.flatnonzero(informative)
     if len(positions):
         part = problem.take(positions)
-        solved = _solve_mixture(part, tol, max_iter, _start_of(first, positions), n_threads)
-        solution = join(solution, positions, solved)
+        solved = _solve_mixture(part, tol, max_iter, starts_at(first, positions), n_threads)
+        solution = put_bags(solution, positions, solved)
     return warn_stalled(solution, informative, tol)
 
 
