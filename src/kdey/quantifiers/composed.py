@@ -82,7 +82,7 @@ def compose(
     --------
     >>> from sklearn.datasets import load_iris
     >>> from kdey import compose
-    >>> from kdey.matching import MatchMeans
+    >>> from kdey.matching.squares import MatchMeans
     >>> from kdey.rows.histogram import HistogramMap
     >>> X, y = load_iris(return_X_y=True)
     >>> q = compose(HistogramMap(8), MatchMeans()).fit(X[::2], y[::2])
