@@ -329,9 +329,8 @@ def ensure_minimum_width(
     low, high = np.minimum(low, estimates), np.maximum(high, estimates)
     if options.target == "bag":
         low, high = attainable_shares(low, high, bags)
-        return np.minimum(low, estimates), np.maximum(
-            high, estimates
-        )  # exactly, not up to rounding
+        # Exactly, not up to rounding.
+        return np.minimum(low, estimates), np.maximum(high, estimates)
     sizes = np.minimum(bags.effective_sizes, bags.n_units)[:, None]
     first, last = wilson(estimates, sizes, options.tail(estimates.shape[1]))
     return np.minimum(low, first), np.maximum(high, last)

@@ -388,9 +388,8 @@ class KernelDensityMap(PairwiseMap):
         position = np.full(len(training.labels), -1, dtype=np.int64)
         position[order] = np.arange(len(order))
         positions = position[picks]
-        is_single = (
-            np.diff(references.offsets)[labels] < 2
-        )  # their class would be empty without them
+        # Without them their class would be empty.
+        is_single = np.diff(references.offsets)[labels] < 2
         sums = references.packed(n_threads).log_sums(
             references.points[positions],
             [references.bandwidth],
