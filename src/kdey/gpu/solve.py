@@ -30,13 +30,12 @@ import torch
 from numpy.typing import NDArray
 
 from kdey._parallel import as_tensor
-from kdey.bags import Array, Bags, offsets_of
+from kdey.bags import Array, Bags, Indices, offsets_of
 from kdey.gpu.bags import DeviceBags, DeviceRows, bag_log_means, kernel_means
 from kdey.gpu.sums import in_tiles
 from kdey.matching import (
     AnyMatching,
     Composite,
-    Indices,
     Solution,
     blank_solution,
     concatenate,

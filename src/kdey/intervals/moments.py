@@ -41,12 +41,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.bags import Array, offsets_of
+from kdey.bags import Array, Indices, offsets_of
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows import RowMap
 from kdey.rows.kernel import reference_order
-
-Indices = NDArray[np.int64]
 
 #: Spreads are computed from about 2,000 rows in all, and from at least 60 of each class; means use
 #: all rows.

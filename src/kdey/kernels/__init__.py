@@ -48,13 +48,12 @@ from scipy.spatial.distance import cdist
 from threadpoolctl import ThreadpoolController
 
 from kdey import native
-from kdey.bags import Array, Bags
+from kdey.bags import Array, Bags, Indices
 
 __all__ = ["PackedReferences", "class_log_sums"]
 
 Floats = NDArray[np.floating]
 
-Indices = NDArray[np.int64]
 
 #: Queries and references per block of distances.
 QUERY_BLOCK = 128

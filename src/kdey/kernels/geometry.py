@@ -9,6 +9,8 @@ import warnings
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kdey.bags import Array, Indices
+
 Floats = NDArray[np.floating]
 
 #: Share of the uniform distribution that is mixed into posteriors before taking logarithms.
@@ -84,10 +86,6 @@ def _centred_log_ratios(posteriors: Floats, shrinkage: float) -> Floats:
     mixed -= mixed.mean(axis=1, keepdims=True)
     return mixed
 
-
-Array = NDArray[np.float64]
-
-Indices = NDArray[np.int64]
 
 #: Names of the rules of thumb.
 RULES = ("scott", "silverman")

@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kdey._display import warn
-from kdey.bags import Array, Bags
+from kdey.bags import Array, Bags, Indices
 from kdey.rows import RowMap, Rows
 
 if TYPE_CHECKING:
@@ -52,8 +52,6 @@ __all__ = [
     "median_solution",
 ]
 
-
-Indices = NDArray[np.int64]
 
 #: Largest accepted absolute value of an entry: products of three do not overflow.
 LARGEST = 1e100

@@ -19,9 +19,8 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.bags import Array, Bags
+from kdey.bags import Array, Bags, Indices
 from kdey.matching import (
-    Indices,
     IntervalSource,
     Matching,
     Problem,

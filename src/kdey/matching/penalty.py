@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from kdey.bags import Bags
+from kdey.bags import Array, Bags, Indices
 from kdey.matching import (
     Composite,
     DeviceForm,
@@ -23,7 +23,7 @@ from kdey.matching import (
     frank_wolfe_gap,
 )
 from kdey.matching.sqp import solve_sqp
-from kdey.rows import Array, Indices, RowMap, Rows
+from kdey.rows import RowMap, Rows
 from kdey.rows.posterior import PosteriorMap
 
 #: Confidence of RLLS's bound on the error of the templates, and the factor by which its authors

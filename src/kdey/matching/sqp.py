@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kdey import native
-from kdey.bags import Array
-from kdey.matching import Indices, Problem, Solution, interior_start
+from kdey.bags import Array, Indices
+from kdey.matching import Problem, Solution, interior_start
 
 Counts = NDArray[np.int64]
 

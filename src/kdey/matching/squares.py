@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey import native
-from kdey.bags import Array, Bags
+from kdey.bags import Array, Bags, Indices
 from kdey.matching import (
     DeviceForm,
-    Indices,
     IntervalSource,
     Matching,
     OneBag,

@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdey._display import written_out
 from kdey._parallel import import_torch
 from kdey.arrays import in_class_order
-from kdey.bags import Array, Bags, BagsLike, as_bags
+from kdey.bags import Array, Bags, BagsLike, Indices, as_bags
 from kdey.evaluation.protocols import APP, BagProtocol, LabelledBags
 from kdey.matching import IntervalSource, Matching, Solution, exact_solution
 from kdey.matching.squares import LeastSquares
@@ -36,7 +36,7 @@ from kdey.model import InstanceScorer, Model
 from kdey.posteriors import TrainingPosteriors, predict_posteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.base import SHARED_PARAMETERS, unfitted_on_failure
-from kdey.rows import ArrayRows, Indices, RowMap, Rows, RowSpec, no_templates
+from kdey.rows import ArrayRows, RowMap, Rows, RowSpec, no_templates
 from kdey.rows.histogram import check_n_bins
 from kdey.simplex import check_posteriors
 from kdey.tuning.trials import TuningPlan

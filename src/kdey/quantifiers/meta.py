@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_consistent_length
 from kdey._display import muted, warn
 from kdey._parallel import run_jobs
 from kdey.arrays import refuse_masked, take_rows
-from kdey.bags import Array, Bags
+from kdey.bags import Array, Bags, Indices
 from kdey.matching import Solution, median_solution
 from kdey.metrics import absolute_error
 from kdey.model import (
@@ -44,7 +44,6 @@ from kdey.simplex import check_posteriors, sample_uniform
 from kdey.tables.schema import TableSchema
 from kdey.validation import FewLabelsWarning, check_choice, check_weights
 
-Indices = NDArray[np.int64]
 _NORMALISATIONS = ("l1", "softmax")
 
 

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey._caching import Derived
-from kdey.bags import Bags
+from kdey.bags import Array, Bags, Indices
 from kdey.classifiers import ClassifierOutput, strictest
 from kdey.posteriors import TrainingPosteriors
 
@@ -43,9 +43,6 @@ __all__ = [
     "fitted",
 ]
 
-Array = NDArray[np.float64]
-
-Indices = NDArray[np.int64]
 
 #: From training weights of n replicates, shape (n, n_training), to the templates of each, shape
 #: (n, r, k), or to the densities of m points, shape (n, m, k).

@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from kdey.bags import Bags
+from kdey.bags import Array, Bags, Indices
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows import Array, Indices, RowMap, Rows, TuningEffort, class_means, fitted
+from kdey.rows import RowMap, Rows, TuningEffort, class_means, fitted
 from kdey.validation import check_choice, check_count, check_positive
 
 ScipyMetric: TypeAlias = Literal["euclidean", "cityblock", "sqeuclidean"]

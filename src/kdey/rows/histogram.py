@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.bags import Bags
+from kdey.bags import Array, Bags, Indices
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows import Array, ArrayRows, Indices, RowMap, Rows, class_means, fitted, no_templates
+from kdey.rows import ArrayRows, RowMap, Rows, class_means, fitted, no_templates
 from kdey.validation import check_choice
 
 Codes = NDArray[np.int64]

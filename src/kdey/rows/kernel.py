@@ -30,14 +30,12 @@ from scipy.special import logsumexp
 
 from kdey._caching import Derived
 from kdey._display import warn
-from kdey.bags import Bags, offsets_of
+from kdey.bags import Array, Bags, Indices, offsets_of
 from kdey.kernels import PackedReferences, Precision, class_log_sums, kernel_means
 from kdey.kernels.geometry import check_bandwidth, check_geometry, resolve_bandwidth, transform
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows import (
-    Array,
     ArrayRows,
-    Indices,
     Replicator,
     RowMap,
     Rows,

@@ -30,10 +30,10 @@ from scipy.special import logsumexp, ndtri
 from scipy.stats.qmc import Sobol
 from sklearn.utils import check_random_state
 
-from kdey.bags import Bags, offsets_of
+from kdey.bags import Array, Bags, offsets_of
 from kdey.kernels import kernel_means
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows import Array, Rows, RowSpec, TuningEffort, fitted
+from kdey.rows import Rows, RowSpec, TuningEffort, fitted
 from kdey.rows.kernel import ClassReferences, Floats, KernelMap
 
 #: Numbers in memory at a time (bags x reference points) when many bags are evaluated.

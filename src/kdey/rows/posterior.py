@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammaln, polygamma, softmax
 
+from kdey.bags import Array
 from kdey.calibration import make_calibrator
 from kdey.classifiers import ClassifierOutput
 from kdey.kernels.geometry import check_shrinkage
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows import (
-    Array,
     ArrayRows,
     Replicator,
     RowMap,

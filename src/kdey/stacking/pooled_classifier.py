@@ -45,7 +45,7 @@ from sklearn.utils.validation import _num_features, _num_samples, check_is_fitte
 
 from kdey._display import muted
 from kdey._parallel import one_openmp_thread, run_in_threads
-from kdey.bags import Bags
+from kdey.bags import Array, Bags, Indices
 from kdey.calibration import SeparableWarning
 from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
 from kdey.posteriors import (
@@ -55,7 +55,7 @@ from kdey.posteriors import (
     find_weight_parameter,
     predict_posteriors,
 )
-from kdey.rows import Array, CompositeMap, Indices, RowMap, RowSpec
+from kdey.rows import CompositeMap, RowMap, RowSpec
 from kdey.rows.kernel import BandwidthWarning, KernelMap
 from kdey.simplex import row_sums, softmax_rows
 from kdey.tuning.automatic import AutomaticKernel

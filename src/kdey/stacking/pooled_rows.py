@@ -22,15 +22,14 @@ from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from kdey._display import muted
+from kdey.bags import Array, Indices
 from kdey.calibration import BCTS, SeparableWarning, SharpenedBCTS, centred_logs
 from kdey.matching.likelihood import MaximiseLikelihood, MixtureLikelihood, solve_mixture
 from kdey.metrics import get_metric
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows import (
-    Array,
     ArrayRows,
     CompositeMap,
-    Indices,
     RowMap,
     RowSpec,
     TuningEffort,
