@@ -278,7 +278,8 @@ class Model(_BaseModel):
     def label_counts(self) -> NDArray[np.int64]:
         """Number of training instances of each class that have a weight, shape (k,).
 
-        So many as no class ever lacks if nothing is known of the training data.
+        The largest integer for every class if nothing is known of the training data, so that no
+        class counts as rare.
         """
         if self.training is None:
             return np.full(self.n_classes, np.iinfo(np.int64).max)
@@ -591,7 +592,7 @@ def model_of(fitted: Fitted) -> AnyModel:
 
 
 def place_of(fitted: Fitted) -> Place:
-    """Return where a fitted quantifier works, by its ``n_jobs`` and ``device``; a model: here."""
+    """Return where a quantifier works, by its ``n_jobs`` and ``device``; the host for a model."""
     return Place(thread_count(getattr(fitted, "n_jobs", None)), getattr(fitted, "device", "cpu"))
 
 

@@ -48,7 +48,7 @@ from kdey.rows import (
 Floats = NDArray[np.floating]
 
 #: Numbers in memory at a time for the rows of one family.
-_NUMBERS = 1 << 25
+_MOST_NUMBERS = 1 << 25
 
 #: Number of training points that are examined to detect a bandwidth that is far too small.
 _N_PROBES = 64
@@ -328,7 +328,7 @@ def families(specs: Sequence[RowSpec], pool_size: int, n_classes: int) -> list[l
     for number, spec in enumerate(specs):
         key = spec.family if isinstance(spec, PairwiseMap) else number
         grouped.setdefault(key, []).append(number)
-    limit = max(1, _NUMBERS // max(1, pool_size * n_classes))
+    limit = max(1, _MOST_NUMBERS // max(1, pool_size * n_classes))
     return [
         members[start : start + limit]
         for members in grouped.values()
