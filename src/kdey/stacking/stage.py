@@ -11,57 +11,50 @@ as for one classifier.
 """
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
-from kdey._caching import fingerprint
-from kdey._io import check_private
-from kdey._io import write_whole
-from kdey._parallel import thread_count
-from kdey.bags import Indices
-from kdey.classifiers import Split
-from kdey.classifiers import make_splits
-from kdey.posteriors import ClassifierStage
-from kdey.posteriors import FittedStage
-from kdey.posteriors import TrainingPosteriors
-from kdey.posteriors import check_classifier
-from kdey.posteriors import cross_fit
-from kdey.posteriors import warn_about_rare_classes
-from kdey.rows import Indices
-from kdey.stacking.pooled_classifier import CLASSIFIERS
-from kdey.stacking.pooled_classifier import FittedMember
-from kdey.stacking.pooled_classifier import HeldOut
-from kdey.stacking.pooled_classifier import KERNEL_LABELS
-from kdey.stacking.pooled_classifier import MemberMethod
-from kdey.stacking.pooled_classifier import PooledClassifier
-from kdey.stacking.pooled_classifier import TEXT_CLASSIFIERS
-from kdey.stacking.pooled_classifier import best_pool
-from kdey.stacking.pooled_classifier import fit_member
-from kdey.stacking.pooled_classifier import openmp_threads
-from kdey.stacking.pooled_classifier import usable_methods
-from kdey.stacking.pooled_rows import record_pool
-from kdey.tables.features import SparseColumns
-from kdey.tables.features import prepare
-from kdey.tables.features import reading_tables
-from kdey.tables.features import sparse_columns
-from kdey.tables.schema import Kind
-from kdey.tables.schema import TableSchema
-from kdey.tuning.trials import TuningPlan
-from numpy.typing import ArrayLike
-from numpy.typing import NDArray
-from os import PathLike
-from pathlib import Path
-from typing import Any
-import numpy as np
+
 import pickle
 import time
 import warnings
 import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kdey._caching import fingerprint
+from kdey._io import check_private, write_whole
+from kdey._parallel import thread_count
+from kdey.bags import Indices
+from kdey.classifiers import Split, make_splits
+from kdey.posteriors import (
+    ClassifierStage,
+    FittedStage,
+    TrainingPosteriors,
+    check_classifier,
+    cross_fit,
+    warn_about_rare_classes,
+)
+from kdey.stacking.pooled_classifier import (
+    CLASSIFIERS,
+    KERNEL_LABELS,
+    TEXT_CLASSIFIERS,
+    FittedMember,
+    HeldOut,
+    MemberMethod,
+    PooledClassifier,
+    best_pool,
+    fit_member,
+    openmp_threads,
+    usable_methods,
+)
+from kdey.stacking.pooled_rows import record_pool
+from kdey.tables.features import SparseColumns, prepare, reading_tables, sparse_columns
+from kdey.tables.schema import Kind, TableSchema
+from kdey.tuning.trials import TuningPlan
 
 #: Time of a cross-fit relative to the logistic regression's, to guess how much time is left.
 _COSTS = {"logistic regression": 1.0, "extra trees": 3.0, "gradient boosting": 10.0}
