@@ -186,3 +186,46 @@ def test_options_are_checked(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ReadOptions(**options)
     assert ReadOptions(separator="tab").separator == "\t"
+
+
+ROWS = [f"{i},r{i},{i % 7}" for i in range(1, 9)]
+
+
+def with_cell(row: int, text: str) -> bytes:
+    """Return a table of eight rows, one of which has a text in its second cell."""
+    rows = [*ROWS[: row - 1], f"{row},{text},0", *ROWS[row:]]
+    return ("id,words,x\n" + "\n".join(rows) + "\n").encode()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_quote_that_is_never_closed_is_refused_with_its_line(
+    tmp_path: Path, packed: bool
+) -> None:
+    data = with_cell(4, '"nice')
+    with pytest.raises(TableError, match=r't\.csv: line 5 opens a quoted cell \("\) that is not'):
+        opened(tmp_path, gzip.compress(data) if packed else data)
+    last = b'id,words\n1,a\n2,"nice\n3,b\n4,c\n'
+    with pytest.raises(TableError, match="line 3 opens"):
+        opened(tmp_path, last)
+
+
+@pytest.mark.parametrize("text", ['5" pipe', "the 'best'", '"a ""quoted"" word"', '"a, b"', '""'])
+def test_quotes_within_cells_are_legal(tmp_path: Path, text: str) -> None:
+    file = opened(tmp_path, with_cell(4, text))
+    assert len(file.read()) == 8
+    assert file.notes == ()
+
+
+def test_rows_within_a_quoted_cell_are_pointed_out(tmp_path: Path) -> None:
+    swallowing = with_cell(3, '"nice').replace(b"r6", b'so"')
+    [note] = opened(tmp_path, swallowing).notes
+    assert note.startswith('line 4 opens a quoted cell (") over several lines, which look like')
+    before_a_quoted_cell = b'id,words\n1,a\n2,"nice\n3,"so so"\n4,c\n'
+    [note] = opened(tmp_path, before_a_quoted_cell).notes
+    assert note.startswith("line 3 opens")
+
+
+def test_cells_of_several_lines_are_no_rows(tmp_path: Path) -> None:
+    letter = with_cell(4, '"Dear all,\nthe pump, once more, leaks.\n\nYours, A"')
+    assert opened(tmp_path, letter).notes == ()
+    assert opened(tmp_path, b'words\n"one\ntwo"\nthree\n').notes == ()

@@ -18,7 +18,7 @@ import re
 import stat
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -210,7 +210,11 @@ class TableFile:
             return file
         try:
             with file._stream() as stream:
-                return cls(name, source, kind, options, *_find_dialect(stream, options))
+                file = cls(name, source, kind, options, *_find_dialect(stream, options))
+            with file._stream() as stream:
+                text = io.TextIOWrapper(stream, file.encoding, "replace")
+                notes = _check_quotes(text, file.separator, file.skipped_lines)
+            return replace(file, notes=(*file.notes, *notes))
         except (OSError, ValueError) as error:
             raise TableError(f"{name}: {_one_line(error)}") from error
 
@@ -559,6 +563,65 @@ def _records(sample: str, separator: str) -> list[list[str]]:
         pass
     is_cut = len(sample) >= _SAMPLE or len(records) > _RECORDS
     return records[:-1] if is_cut and len(records) > 1 else records
+
+
+def _check_quotes(text: Iterable[str], separator: str, skipped_lines: int) -> list[str]:
+    """Return a note if quoted cells of a file seem to have swallowed rows.
+
+    A quote opens a cell only at its beginning: 5" is a text like any other.
+
+    Parameters
+    ----------
+    text : lines of the file
+    separator : str
+    skipped_lines : int
+        Lines before the header.
+
+    Raises
+    ------
+    ValueError
+        If the file ends within a quoted cell.
+    """
+    inside = r'[^"]*+(?:""[^"]*+)*+'
+    cell = re.compile(rf'"(?<![^{re.escape(separator)}]"){inside}("?)')
+    to_the_quote = re.compile(inside)
+    opened_at = n_lines = n_rows = 0  # where a cell was opened; its lines, and what looks like rows
+    suspects: list[int] = []
+    width = 0  # separators of a row
+    for number, line in enumerate(text, 1):
+        if number == skipped_lines + 1:
+            width = sum(len(record) - 1 for record in csv.reader([line], delimiter=separator))
+        if not opened_at and '"' not in line:
+            continue
+        position = 0
+        if opened_at:
+            position = to_the_quote.match(line).end() + 1  # type: ignore[union-attr]
+            n_lines += 1
+            n_rows += line.count(separator, 0, position) == width
+            if position > len(line):
+                continue
+            odd_end = line[position : position + 1].strip(f"{separator} \r\n") != ""
+            many = 2 * n_rows > n_lines and n_rows > 2 // max(width, 1)
+            if odd_end or (width and many):
+                suspects.append(opened_at)
+            opened_at = 0
+        for found in cell.finditer(line, position):
+            if not found[1]:
+                opened_at, n_lines, n_rows = number, 0, 0
+    if opened_at:
+        raise ValueError(
+            f'line {opened_at} opens a quoted cell (") that is not closed before the end of the '
+            "file: close it, or remove the quote"
+        )
+    return [_swallowed(suspects)] if suspects else []
+
+
+def _swallowed(lines: Sequence[int]) -> str:
+    more = f" (so do {len(lines) - 1} others)" if len(lines) > 1 else ""
+    return (
+        f'line {lines[0]} opens a quoted cell (") over several lines{more}, which look like rows '
+        "of the table: if a quote is missing there, rows are lost"
+    )
 
 
 def _find_decimal(sample: str, separator: str) -> tuple[str, list[str]]:
