@@ -174,7 +174,9 @@ class Overview:
             + "</tr>"
             for i, name in enumerate(self.names.texts)
         )
-        notes = "".join(f"<p>{escape(remark)}</p>" for remark in self.remarks)
+        notes = "".join(
+            f"<p style='white-space:pre-wrap'>{escape(remark)}</p>" for remark in self.remarks
+        )
         table = f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
         return f"<div><p>{escape(self.sentence)}</p>{table}{notes}</div>"
 

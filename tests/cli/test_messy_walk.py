@@ -135,7 +135,7 @@ def test_check_and_fit_say_the_same_of_every_column(folder: Path) -> None:
     checked = run("check", folder / "labelled.csv", "--label", "reason", "--no-fit")
     assert checked.exit_code == 0, checked.output
     page = " ".join(checked.stdout.split())
-    said = (folder / "said.txt").read_text(encoding="utf-8")
+    said = " ".join((folder / "said.txt").read_text(encoding="utf-8").split())
     for name, role, reason in (
         ("case", "id", "368 different texts in 368 rows"),
         ("received", "ignored", "holds dates such as '"),
@@ -143,7 +143,7 @@ def test_check_and_fit_say_the_same_of_every_column(folder: Path) -> None:
         ("country", "ignored", "always 'DE'"),
     ):
         assert f"{name} {role} {reason}" in page, page
-        assert f"column {name!r} is not used: {reason}" in said, said
+        assert f"{name} {role} {reason}" in said, said
     assert "note text sentences such as" in page
     assert "the rarest first: wrong 8, " in page
     for sentence in (

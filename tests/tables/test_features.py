@@ -75,9 +75,13 @@ def test_a_frame_may_be_fitted_without_a_schema() -> None:
     frame = table().with_columns(id=pl.int_range(150)).drop("kind")
     y = table()["kind"].to_numpy()
     method = kdey.PACC(make_pipeline(TableFeatures(), _OneHot()), random_state=0)
-    with pytest.warns(TableWarning, match=r"not used as features: 'id' \(150 different"):
+    with pytest.warns(
+        TableWarning, match=r"not used as features: 'id' \(150 different.*; used are x, col"
+    ):
         method.fit(frame.to_arrow(), y)
     assert method.model_.table_schema.feature_names == ("x", "colour")
+    shown = " ".join(str(method.overview()).split())
+    assert "id id 150 different whole numbers in 150 rows x number numbers" in shown
     with warnings.catch_warnings():
         warnings.simplefilter("error", TableWarning)
         assert_array_equal(method.predict(frame.to_pandas()), method.predict(frame))

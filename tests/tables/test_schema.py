@@ -109,11 +109,11 @@ def test_few_rows_do_not_make_an_id_of_integers() -> None:
 
 
 def test_an_id_may_repeat_in_one_row_of_a_hundred() -> None:
-    ids = [*range(198), 5, 6]
-    frame = pl.DataFrame({"id": ids, "x": np.sin(np.arange(200)), "y": ["a", "b"] * 100})
-    assert learn_schema(frame, "y")["id"].role == "id"
-    frame = frame.with_columns(id=pl.Series([*ids[:-1], 0]).replace({7: 0}))
-    assert learn_schema(frame, "y")["id"].role == "feature"
+    numbers = [*[i * 37 % 199 for i in range(1, 199)], 5, 6]
+    frame = pl.DataFrame({"c": numbers, "x": np.sin(np.arange(200)), "y": ["a", "b"] * 100})
+    assert learn_schema(frame, "y")["c"].role == "id"
+    frame = frame.with_columns(c=(pl.Series([*numbers[:-1], 8]) ** 2 % 211).replace({7: 8}))
+    assert learn_schema(frame, "y")["c"].role == "feature"
 
 
 def test_what_the_user_says_wins() -> None:
@@ -266,3 +266,52 @@ def test_a_schema_survives_dicts_and_pickles() -> None:
 def test_damaged_schemas_are_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"schema|role"):
         TableSchema.from_dict(values)
+
+
+def reviews(n: int = 3000, repeated: int = 40, seed: int = 0) -> dict[str, Any]:
+    """Return columns of n rows in random order, some of which are there twice."""
+    rng = np.random.default_rng(seed)
+    rows = rng.permutation(np.concatenate([np.arange(n), rng.choice(n, repeated, replace=False)]))
+    columns = {
+        "x": rng.normal(size=n).round(3)[rows],
+        "postcode": rng.integers(10_000, 15_000, n)[rows],
+        "y": np.array(["a", "b"] * (n // 2))[rows],
+    }
+    return columns | {"number": 70_000 + rows}
+
+
+def test_a_few_repeated_rows_do_not_hide_an_id() -> None:
+    for library in LIBRARIES.values():
+        schema = learn_schema(library(pl.DataFrame(reviews())), "y")
+        assert schema["number"].reason == (
+            "3,000 different whole numbers in 3,040 rows, of which 40 are repeated"
+        )
+        assert schema.feature_names == ("x", "postcode")
+    texts = pl.DataFrame(reviews()).with_columns(pl.all().cast(pl.String))
+    assert learn_schema(texts, "y").feature_names == ("x", "postcode")
+
+
+@pytest.mark.parametrize("name", ["id", "review_id", "reviewId", "uuid", "Bestell-Nr.", "key"])
+@pytest.mark.parametrize("kind", [int, float, str])
+def test_half_distinct_numbers_of_an_id_by_name(name: str, kind: Any) -> None:
+    column = [kind(7 * (i * i % 71)) for i in range(N)]
+    schema = learn_schema(table(**{name: column}), "y")
+    assert schema[name].reason.endswith("and the name of an id")
+    assert schema.feature_names == ("x",)
+    assert learn_schema(table(paid=column), "y")["paid"].role == "feature"
+
+
+def test_whole_numbers_that_count_up_are_an_id() -> None:
+    counted = [100 + i - i // 20 for i in range(N)]  # each twentieth is there twice
+    assert learn_schema(table(c=counted), "y")["c"].reason.endswith("which count up")
+
+
+def test_a_table_sorted_by_age_has_no_id() -> None:
+    ages = np.sort(np.random.default_rng(1).integers(18, 90, N))
+    assert len(set(ages.tolist())) > N / 2
+    assert taken_for(ages) == ("feature", "number")
+
+
+@pytest.mark.parametrize("asked", [{"types": {"number": "number"}}, {"features": ["number", "x"]}])
+def test_an_id_is_used_if_asked_for(asked: Any) -> None:
+    assert "number" in learn_schema(pl.DataFrame(reviews()), "y", **asked).feature_names

@@ -46,20 +46,18 @@ from kdey.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from kdey import GridSearchQ, Quantifier
     from kdey.evaluation.evaluating import Results
     from kdey.quantifiers.aggregative import AggregativeQuantifier
     from kdey.quantifiers.base import BaseQuantifier
-    from kdey.tables.schema import Column, TableSchema
+    from kdey.tables.schema import TableSchema
     from kdey.tables.training import TrainingTable
 
 
-#: Width of the screen, lines for columns, and rows of the quick fit.
-WIDTH, MOST_COLUMNS, MOST_ROWS = 80, 12, 2000
+#: Width of the screen, and rows of the quick fit.
+WIDTH, MOST_ROWS = 80, 2000
 
 
 @click.command()
@@ -75,6 +73,7 @@ def check(table: str, **options: Any) -> None:
     fit then shows how well the classes can be told apart. Exit code 1: kdey fit would refuse the
     table as it is.
     """
+    from kdey.tables.schema import column_lines
     from kdey.tables.training import survey_table, training_table
 
     file = open_table(table, options)
@@ -82,7 +81,8 @@ def check(table: str, **options: Any) -> None:
     reading = table_options(options, file)
     columns, problems = survey_table(frame, reading, file.first_row)
     _print(f"{file.name}: {len(frame):,} rows, {len(frame.columns)} columns")
-    _print_columns(columns)
+    for line in column_lines(columns):
+        click.echo(printable(line))
     try:
         training = training_table(frame, reading, file.first_row)
     except ValueError as error:
@@ -99,38 +99,6 @@ def check(table: str, **options: Any) -> None:
 def _print(text: str) -> None:
     for line in textwrap.wrap(printable(text), WIDTH, subsequent_indent="  "):
         click.echo(line)
-
-
-def _print_columns(columns: Sequence[Column]) -> None:
-    """Print one line per column, those that are not plain features first."""
-    ordered = sorted(columns, key=_is_plain)
-    width = min(24, max(len(column.name) for column in columns))
-    for column in ordered[:MOST_COLUMNS]:
-        role = column.kind if column.role == "feature" else column.role
-        line = f"  {_cut(column.name, width):{width}}  {role:8}  {_reason(column)}"
-        click.echo(_cut(printable(line), WIDTH))
-    rest = ordered[MOST_COLUMNS:]
-    if rest:
-        features = [column for column in rest if column.role == "feature"]
-        kinds = ", ".join(sorted({column.kind for column in features}))
-        parts = [f"{len(features)} as {kinds}"] if features else []
-        if len(features) < len(rest):
-            parts.append(f"{len(rest) - len(features)} that are not features")
-        click.echo(f"  ... and {len(rest)} more columns: {', '.join(parts)}")
-
-
-def _is_plain(column: Column) -> bool:
-    return column.role == "feature" and column.kind == "number" and not column.n_missing
-
-
-def _reason(column: Column) -> str:
-    if column.role == "feature" and column.n_missing:
-        return f"{column.n_missing:,} missing; {column.reason}"
-    return column.reason
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _print_classes(training: TrainingTable) -> None:

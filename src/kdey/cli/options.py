@@ -30,8 +30,6 @@ _CHOSEN = (
     *("confidence", "target", "min_size", "check_fit", "level", "believe", "selection"),
     *("missing", "date_format", "strata", "weights", "clusters"),
 )
-#: Columns that are named one by one where they are not used.
-_MOST_NAMED = 8
 
 
 def names(texts: Iterable[str]) -> list[str]:
@@ -238,7 +236,7 @@ def _say_what_is_left_out(name: str, training: TrainingTable) -> None:
     import numpy as np
 
     from kdey._display import count_of
-    from kdey.tables.schema import similar_labels
+    from kdey.tables.schema import column_lines, similar_labels
 
     if training.unlabelled:
         say(f"{name}: {count_of(training.unlabelled, 'row')} without a label left out")
@@ -246,11 +244,9 @@ def _say_what_is_left_out(name: str, training: TrainingTable) -> None:
         say(f"{name}: {count_of(training.dropped, 'row')} with missing values left out")
     for sentence in similar_labels(np.unique(training.y)):
         say(f"{name}: {sentence}")
-    unused = [c for c in training.schema.with_role("id", "ignored") if not c.chosen]
-    for column in unused[:_MOST_NAMED]:
-        say(f"{name}: column {column.name!r} is not used: {column.reason}")
-    if len(unused) > _MOST_NAMED:
-        say(f"{name}: {len(unused) - _MOST_NAMED} more columns are not used; kdey check shows them")
+    say(f"{name}: columns, and what they are taken for")
+    for line in column_lines(training.schema.columns):
+        say(line)
 
 
 def row_options(command: Command) -> Command:

@@ -196,7 +196,8 @@ def _warn_of_columns_left_out(schema: TableSchema) -> None:
     left_out = [f"{c.name!r} ({c.reason})" for c in schema.with_role("id", "ignored")]
     if left_out:
         warnings.warn(
-            f"columns that are not used as features: {', '.join(left_out)}",
+            f"columns that are not used as features: {', '.join(left_out)}; used are "
+            f"{', '.join(schema.feature_names[:20])}{', ...' * (len(schema.feature_names) > 20)}",
             TableWarning,
             stacklevel=3,
         )

@@ -19,14 +19,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey._display import count_of
+from kdey._display import LINE_WIDTH, count_of
 from kdey.tables.columns import (
     Frame,
     RowNumbers,
@@ -57,6 +57,8 @@ UNSEEN, MISSING, VARYING = "unseen values", "missing values", "other values"
 _CANONICAL_INTEGER = re.compile(r"0|-?[1-9]\d*", re.ASCII)
 _ANY_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _INT64 = np.iinfo(np.int64)
+#: Columns that a table of columns has lines for.
+_MOST_LINES = 12
 #: Reasons of columns whose role the user gave.
 AS_ASKED, NOT_ASKED = "as asked", "not among the features asked for"
 
@@ -89,17 +91,49 @@ class Column:
     reason: str = ""
     constant: str = ""
 
-    @property
-    def chosen(self) -> bool:
-        """Whether the user said what the column is used for."""
-        return self.reason in (AS_ASKED, NOT_ASKED)
-
     def __post_init__(self) -> None:
         if self.role not in ROLES or self.kind not in KINDS:
             raise ValueError(
                 f"column {self.name!r}: the role must be one of {', '.join(ROLES)} and the kind "
                 f"one of {', '.join(KINDS)}, got {self.role!r} and {self.kind!r}"
             )
+
+
+def column_lines(columns: Sequence[Column]) -> list[str]:
+    """Return a short table of what columns are taken for and why, as lines for a terminal.
+
+    Plain columns of numbers come last, and what has no room is summed up.
+    """
+    ordered = sorted(columns, key=_is_plain)
+    width = min(24, max((len(column.name) for column in columns), default=0))
+    lines = []
+    for column in ordered[:_MOST_LINES]:
+        use: str = column.role
+        reason = column.reason
+        if column.role == "feature":
+            use = column.kind
+            reason = f"{column.n_missing:,} missing; {reason}" if column.n_missing else reason
+        lines.append(_cut(f"  {_cut(column.name, width):{width}}  {use:8}  {reason}", LINE_WIDTH))
+    rest = ordered[_MOST_LINES:]
+    features = [column for column in rest if column.role == "feature"]
+    kinds = ", ".join(sorted({column.kind for column in features}))
+    parts = [f"{len(features)} as {kinds}"] if features else []
+    if len(features) < len(rest):
+        parts.append(f"{len(rest) - len(features)} that are not features")
+    if rest:
+        names = ", ".join(column.name for column in features)
+        used = f"; used are {names}" if features else ""
+        line = f"  ... and {len(rest)} more columns: {', '.join(parts)}{used}"
+        lines.append(_cut(line, LINE_WIDTH))
+    return lines
+
+
+def _is_plain(column: Column) -> bool:
+    return column.role == "feature" and column.kind == "number" and not column.n_missing
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 @dataclass(frozen=True)

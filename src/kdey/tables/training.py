@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias
 
@@ -60,9 +61,9 @@ from kdey.tables.schema import (
 
 #: A column of texts with more different ones than this is no category.
 MOST_CATEGORIES = 200
-#: Share of different values from which a column of texts or integers is an id, and the rows below
-#: which integers are too few to tell.
-ID_SHARE, ID_ROWS = 0.99, 20
+#: Share of different values from which a column of texts or integers is an id, that from which it
+#: is one if its name or its order says so, and the rows below which they are too few to tell.
+ID_SHARE, LIKELY_ID_SHARE, ID_ROWS = 0.99, 0.5, 20
 #: Share of the values that must look like dates, or like numbers with another decimal mark.
 MOST = 0.9
 #: Texts with this many words on average are sentences.
@@ -72,6 +73,9 @@ WORDS = 4.0
 FIRST_DATE, LAST_DATE = 19000101, 20991231
 
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+#: Words in the names of ids, and the words of a name: order_id, orderId, Order-Nr.
+_ID_WORDS = frozenset(["id", "uuid", "nr", "key"])
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _LEADING_ZERO = re.compile(r"[+-]?0\d+", re.ASCII)
 #: Dates in numbers, with the name of the month in any language (3 March 2026, Mar 3, 2026), and
 #: months and weeks of a year (2026-03, 2026-W10); with or without the time of day.
@@ -88,6 +92,8 @@ _DATE = re.compile(
 _OTHER_MARK = {".": (",", "commas"), ",": (".", "points")}
 
 Missing: TypeAlias = Literal["auto", "drop", "error"]
+#: Hashes of the rows of a table, which are only made where somebody asks for them.
+RowHashes: TypeAlias = Callable[[], NDArray[np.uint64]]
 
 
 @dataclass(frozen=True)
@@ -376,9 +382,10 @@ def _survey(
     columns: list[Column] = []
     problems: list[str] = []
     copies: dict[bytes, str] = {}
+    row_hashes = cache(lambda: _row_hashes(table))
     for name in table.columns:
         try:
-            column = _decide(table[name], options, first)
+            column = _decide(table[name], options, first, row_hashes)
             if column.role == "feature":
                 column = _without_copy(column, table[name], copies, options, first)
         except ValueError as error:
@@ -386,6 +393,20 @@ def _survey(
             problems.append(str(error))
         columns.append(column)
     return tuple(columns), problems
+
+
+def _row_hashes(table: Frame) -> NDArray[np.uint64]:
+    """Return a hash of the values of each row, the same in rows that are repeated, shape (m,)."""
+    hashes = np.zeros(len(table), dtype=np.uint64)
+    for name in table.columns:
+        column = table[name]
+        if column.dtype.is_numeric():
+            values = np.asarray(numbers(column), dtype=np.float64).view(np.uint64)
+        else:
+            texts = map(str, column.to_list())
+            values = np.array([hash(text) % 2**64 for text in texts], dtype=np.uint64)
+        hashes = (hashes ^ (hashes >> np.uint64(31)) ^ values) * np.uint64(0x9E3779B97F4A7C15)
+    return hashes
 
 
 def _check_names(table: Frame, options: TableOptions) -> None:
@@ -404,7 +425,9 @@ def _check_names(table: Frame, options: TableOptions) -> None:
         raise ValueError(f"the label column {label!r} must not be among the features")
 
 
-def _decide(column: Series, options: TableOptions, first: RowNumbers) -> Column:
+def _decide(
+    column: Series, options: TableOptions, first: RowNumbers, row_hashes: RowHashes
+) -> Column:
     """Return what a column is taken for, by what the user says or else by its values."""
     name = str(column.name)
     n_missing = int(missing_in(column).sum())
@@ -417,7 +440,10 @@ def _decide(column: Series, options: TableOptions, first: RowNumbers) -> Column:
     if options.features and not asked:
         return Column(name, "ignored", "category", (), n_missing, NOT_ASKED)
     chosen = options.types.get(name)
-    guess = _guess_column(column, options.decimal, first, kind=chosen, asked=asked)
+    if chosen is not None:
+        guess = _as_kind(column, chosen, options.decimal, first)
+    else:
+        guess = _guess_column(column, options.decimal, first, row_hashes, asked)
     if guess.kind in ("number", "date", "score"):
         n_missing = int(missing_in(column, numeric=True).sum())
     if guess.role == "feature" or asked or chosen is not None:
@@ -460,27 +486,24 @@ def _nothing_left(schema: TableSchema) -> str:
 
 
 def _guess_column(
-    column: Series, decimal: str, first: RowNumbers, *, kind: Kind | None, asked: bool
+    column: Series, decimal: str, first: RowNumbers, row_hashes: RowHashes, asked: bool
 ) -> Column:
     """Return what a column looks like, without the number of its missing values.
 
-    ``kind`` is what the user says that it is, and ``asked`` whether it was asked for as a feature:
-    then it must become one, or raise.
+    ``asked`` is whether it was asked for as a feature: then it must become one, or raise.
     """
-    if kind is not None:
-        return _as_kind(column, kind, decimal, first)
     if bool(missing_in(column).all()):
         return _useless(column, "number", "holds no value", asked)
     if is_truth(column) or is_declared_category(column):
         return _as_category(column, "truth values" if is_truth(column) else "declared categories")
     if is_number(column):
         n_integers = _n_distinct(column) if column.dtype.is_integer() else None
-        return _guess_numbers(column, finite_numbers(column, first), n_integers)
+        return _guess_numbers(column, finite_numbers(column, first), n_integers, row_hashes)
     if is_date(column):
         return Column(str(column.name), "ignored", "date", reason="holds dates")
     if not is_text(column):
         return _useless(column, "category", f"holds {type_of(column)}", asked)
-    return _guess_texts(column, decimal, first)
+    return _guess_texts(column, decimal, first, row_hashes)
 
 
 def _useless(column: Series, kind: Kind, reason: str, asked: bool) -> Column:
@@ -515,20 +538,28 @@ def _texts_in(column: Series) -> tuple[str, ...]:
     return tuple(sorted({text for text in canonical_column(column).tolist() if text}))
 
 
-def _guess_numbers(column: Series, values: NDArray[np.floating], n_integers: int | None) -> Column:
+def _guess_numbers(
+    column: Series,
+    values: NDArray[np.floating],
+    n_integers: int | None,
+    row_hashes: RowHashes,
+) -> Column:
     """Return what a column of numbers looks like.
 
     ``n_integers`` is the number of different values if all are whole numbers, None otherwise.
     """
     name, known = str(column.name), values[~np.isnan(values)]
+    if n_integers is None and _is_named_id(name) and (known % 1 == 0).all():
+        n_integers = len(np.unique(known))  # whole numbers with gaps are floats in pandas
     if n_integers is not None and _are_compact_dates(known):
         return Column(name, "ignored", "date", reason="holds dates written as whole numbers")
     n_distinct = len(np.unique(known)) if n_integers is None else n_integers
     if n_distinct <= 1 and len(known) == len(values):
         return _constant(column, "number", canonical_text(float(known[0])), f"{known[0]:g}")
-    if n_integers is not None and len(known) >= ID_ROWS and n_distinct >= ID_SHARE * len(known):
-        reason = _id_reason("whole numbers", n_distinct, len(known))
-        return Column(name, "id", "number", reason=reason)
+    if n_integers is not None and len(known) >= ID_ROWS:
+        reason = _id_reason(name, values, n_distinct, row_hashes)
+        if reason:
+            return Column(name, "id", "number", reason=reason)
     return Column(name, "feature", "number", reason="numbers")
 
 
@@ -536,15 +567,37 @@ def _n_distinct(column: Series) -> int:
     return int(column.drop_nulls().n_unique())
 
 
-def _id_reason(what: str, n_distinct: int, n_known: int) -> str:
-    return f"{n_distinct:,} different {what} in {n_known:,} rows"
+def _id_reason(
+    name: str, values: NDArray[np.floating], n_distinct: int, row_hashes: RowHashes
+) -> str:
+    """Return why a column of whole numbers is an id; an empty text: it is none."""
+    present = ~np.isnan(values)
+    n_known = int(present.sum())
+    reason = f"{n_distinct:,} different whole numbers in {n_known:,} rows"
+    if n_distinct >= ID_SHARE * n_known:
+        return reason
+    if n_distinct < LIKELY_ID_SHARE * n_known:
+        return ""
+    if _is_named_id(name):
+        return f"{reason}, and the name of an id"
+    steps = np.diff(values[present])
+    if np.median(steps) != 0 and np.mean(steps == np.median(steps)) >= MOST:
+        return f"{reason}, which count up"
+    n_rows = len(np.unique(row_hashes()[present]))
+    if n_distinct >= ID_SHARE * n_rows:
+        return f"{reason}, of which {n_known - n_rows:,} are repeated"
+    return ""
 
 
-def _guess_texts(column: Series, decimal: str, first: RowNumbers) -> Column:
+def _is_named_id(name: str) -> bool:
+    return any(word.lower() in _ID_WORDS for word in _WORD.findall(name))
+
+
+def _guess_texts(column: Series, decimal: str, first: RowNumbers, row_hashes: RowHashes) -> Column:
     quick = plain_numbers(column) if decimal == "." else None
     if quick is not None and not _contain(column, r"^[+-]?0\d"):
         n_integers = None if _contain(column, r"[.eE]") else _n_distinct(column)
-        return _guess_numbers(column, quick, n_integers)
+        return _guess_numbers(column, quick, n_integers, row_hashes)
     texts = canonical_column(column).tolist()
     present = [text for text in texts if not is_missing_text(text)]
     distinct = sorted(set(present))
@@ -555,7 +608,8 @@ def _guess_texts(column: Series, decimal: str, first: RowNumbers) -> Column:
         if spelt == len(present):
             integers = all(_INTEGER.fullmatch(text.strip()) for text in distinct)
             values = finite_numbers(column, first, decimal)
-            return _guess_numbers(column, values, len(distinct) if integers else None)
+            n_integers = len(distinct) if integers else None
+            return _guess_numbers(column, values, n_integers, row_hashes)
         _check_decimal(column, distinct, decimal, first)
         if 2 * spelt > len(present):
             raise ValueError(
@@ -590,20 +644,25 @@ def _check_decimal(column: Series, distinct: list[str], decimal: str, first: Row
 def _guess_words(column: Series, texts: list[str]) -> Column:
     """Return what a column of texts that are no numbers looks like."""
     name, distinct = str(column.name), tuple(sorted(set(texts)))
+    different = f"{len(distinct):,} different texts in {len(texts):,} rows"
     if _are_dates(distinct):
         return Column(name, "ignored", "date", reason=f"holds dates such as {distinct[0]!r}")
     if len(distinct) == 1 and len(texts) == len(column):
         return _constant(column, "category", distinct[0], repr(distinct[0][:40]))
+    share = len(distinct) / len(texts)
+    if share >= LIKELY_ID_SHARE and len(texts) >= ID_ROWS and _is_named_id(name):
+        return Column(
+            name, "id", "category", distinct, reason=f"{different}, and the name of an id"
+        )
     few = len(distinct) <= min(MOST_CATEGORIES, max(2, len(texts) // 2))
     if few:
         reason = f"{len(distinct)} categories: {_shown(distinct)}"
         return Column(name, "feature", "category", distinct, reason=reason)
     if _mean_words(distinct) >= WORDS:
         return Column(name, "feature", "text", reason=f"sentences such as {distinct[0][:30]!r}")
-    if len(distinct) >= ID_SHARE * len(texts):
-        reason = _id_reason("texts", len(distinct), len(texts))
-        return Column(name, "id", "category", distinct, reason=reason)
-    reason = f"{len(distinct):,} different texts in {len(texts):,} rows are too many for categories"
+    if share >= ID_SHARE:
+        return Column(name, "id", "category", distinct, reason=different)
+    reason = f"{different} are too many for categories"
     return Column(name, "ignored", "category", distinct, reason=reason)
 
 
