@@ -198,6 +198,7 @@ def training_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[Cod
         raise ValueError("y is empty: training needs labelled instances")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError("y contains NaN or infinity")
+    _refuse_missing_labels(labels)
     check_classification_targets(labels)
     codes, known = encode_labels(labels, classes)
     counts = np.bincount(codes, minlength=len(known))
@@ -213,6 +214,36 @@ def training_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[Cod
     if not (np.sort(known) == known).all():
         raise ValueError("classes must be sorted")
     return codes, known
+
+
+def _refuse_missing_labels(labels: Labels) -> None:
+    """Raise where a label is missing, or is an empty text."""
+    if labels.dtype.kind not in "OU":
+        return
+    for row, label in enumerate(labels.tolist()):
+        if _is_missing(label) or (isinstance(label, str) and not label.strip()):
+            raise ValueError(
+                f"y has missing values (first in row {row}: {label!r}): leave such rows out of X "
+                "and y, or label them"
+            )
+
+
+def check_same_rows(X: Any, y: Any) -> None:
+    """Raise where rows of X and y have the same names in another order, as pandas' index says.
+
+    Parameters
+    ----------
+    X, y : instances and labels of any types
+    """
+    of_X: Any = getattr(X, "index", None)
+    of_y: Any = getattr(y, "index", None)
+    if not hasattr(of_X, "equals") or not hasattr(of_y, "equals") or len(of_X) != len(of_y):
+        return
+    if not of_X.equals(of_y) and set(of_X) == set(of_y):
+        raise ValueError(
+            "the rows of y have the same index as those of X, but in another order: give "
+            "y.loc[X.index], or y.to_numpy() if the first label belongs to the first row"
+        )
 
 
 def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[Codes, Labels]:

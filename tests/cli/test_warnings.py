@@ -14,7 +14,7 @@ import pytest
 
 import kdey
 from kdey.bags import Bags
-from kdey.cli.output import reworded
+from kdey.cli.output import printable, reworded
 from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
 
 from .cases import rows, run, without, write
@@ -135,3 +135,7 @@ def test_no_warning_of_the_library_names_a_parameter_of_python() -> None:
     assert len(found) >= 14
     assert [text for text in map(reworded, found) if PYTHON.search(text)] == []
     assert any(PYTHON.search(text) for text in found)  # or the pattern would find nothing at all
+
+
+def test_characters_that_are_not_seen_are_spelled_out() -> None:
+    assert printable("A\u200b \u202eB \x1b[1m ü") == r"A\u200b \u202eB \x1b[1m ü"

@@ -364,3 +364,46 @@ def test_a_label_as_text_is_named(library: Any) -> None:
     frame = library.DataFrame({**columns, "kind": np.array(["low", "mid", "high"])[y]})
     with pytest.warns(LabelColumnWarning, match="the column 'kind' tells the class"):
         kdey.Quantifier(LogisticRegression(), effort="low").fit(frame, y)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        kdey.PACC(cv=3),
+        kdey.CC(),
+        kdey.HDx(),
+        kdey.Quantifier(effort="low"),
+        kdey.OneVsAll(kdey.PACC(cv=3)),
+    ],
+    ids=repr,
+)
+def test_labels_in_another_order_than_x_are_refused(method: Any) -> None:
+    """Labels of pandas were taken by position, although their index said otherwise."""
+    X, y = data()
+    frame = pd.DataFrame(X, columns=COLUMNS)
+    shuffled = pd.Series(y).sample(frac=1.0, random_state=0)
+    with pytest.raises(ValueError, match=r"in another order: give y\.loc\[X\.index\], or y\.to"):
+        method.fit(frame, shuffled)
+    with pytest.raises(ValueError, match="in another order"):
+        method.fit(X=frame, y=shuffled.to_frame())
+    assert not hasattr(method, "model_")
+
+
+def test_labels_with_an_index_of_their_own_are_taken_by_position() -> None:
+    X, y = data()
+    frame = pd.DataFrame(X, columns=COLUMNS)
+    expected = kdey.PCC(random_state=0).fit(frame, y).predict(frame)
+    for labels in (pd.Series(y), pd.Series(y, index=np.arange(len(y)) + 1000)):
+        fitted = kdey.PCC(random_state=0).fit(frame, labels)
+        np.testing.assert_array_equal(fitted.predict(frame), expected)
+
+
+@pytest.mark.parametrize("missing", ["", " ", None, np.nan, pd.NA])
+def test_labels_that_are_missing_are_refused_with_their_row(missing: Any) -> None:
+    """An empty text became a class, and NaN ended in "Unknown label type"."""
+    X, y = data()
+    labels = np.array(["a", "b", "c"], dtype=object)[y]
+    labels[7] = missing
+    for given in (labels, pd.Series(labels)):
+        with pytest.raises(ValueError, match=r"y has missing values \(first in row 7"):
+            kdey.PACC(cv=3).fit(X, given)

@@ -229,3 +229,13 @@ def test_cells_of_several_lines_are_no_rows(tmp_path: Path) -> None:
     letter = with_cell(4, '"Dear all,\nthe pump, once more, leaks.\n\nYours, A"')
     assert opened(tmp_path, letter).notes == ()
     assert opened(tmp_path, b'words\n"one\ntwo"\nthree\n').notes == ()
+
+
+def test_two_encodings_in_one_file_are_refused(tmp_path: Path) -> None:
+    lines = [b"place,n", b"bar,1", "café,2".encode(), b"bar,3", "café,4".encode("cp1252"), b"bar,5"]
+    with pytest.raises(TableError, match="line 3 is UTF-8, but line 5 is not: write the file in"):
+        opened(tmp_path, b"\n".join(lines))
+    with pytest.raises(TableError, match="line 3 is UTF-8, but line 5 is not"):
+        opened(tmp_path, gzip.compress(b"\n".join(lines)))
+    said = opened(tmp_path, b"\n".join(lines), encoding="cp1252")
+    assert columns(said)["place"][1::2] == ["cafÃ©", "café"]

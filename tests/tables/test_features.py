@@ -215,3 +215,19 @@ def test_a_column_that_was_constant_and_varies_is_named(
             assert len([w for w in caught if w.category is TableWarning]) == 1
     with pytest.warns(TableWarning, match=message):
         kdey.predict_groups(fitted, tmp_path / "new.csv")
+
+
+@pytest.mark.parametrize("written", [int, str, bool, lambda truth: str(bool(truth)).upper()])
+def test_truth_values_may_be_written_as_numbers(written: Any) -> None:
+    frame = table().with_columns(good=pl.Series([True, False, False] * 50))
+    schema = learn_schema(frame, "kind")
+    again = frame.with_columns(good=pl.Series([written(int(truth)) for truth in frame["good"]]))
+    encoded = schema.encode(again)
+    assert encoded.findings == ()
+    assert_array_equal(encoded.X, schema.encode(frame).X)
+
+
+def test_keys_that_differ_in_what_is_not_seen_are_named(fitted: Any) -> None:
+    new = table(60, seed=1).with_columns(shop=pl.Series(["A", "A\u200b", "\u202eB"] * 20))
+    with pytest.warns(TableWarning, match=r"'shop': 'A' and 'A\\u200b' are 2 groups"):
+        fitted.predict_groups(new, "shop")

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from kdey.tables.schema import labels_seen, match_labels, read_labels
+from kdey.tables.schema import labels_seen, match_labels, read_labels, similar_labels
 
 
 def column(values: list[Any], **options: Any) -> Any:
@@ -128,3 +128,8 @@ def test_other_spellings_match_only_where_integers_were_asked_for() -> None:
         match_labels(column(["01", "2"]), np.array([1, 2]))
     found = match_labels(column(["01", "2"]), np.array([1, 2]), label_type="integer")
     assert found.tolist() == [1, 2]
+
+
+def test_labels_that_differ_in_what_is_not_seen_are_named() -> None:
+    [sentence] = similar_labels(np.array(["A", "A\u200b", "B"]))
+    assert sentence.startswith(r"'A' and 'A\u200b' are taken for 2 classes")

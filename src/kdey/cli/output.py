@@ -287,10 +287,15 @@ def say(line: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Return a text with control characters spelled out, which a terminal would obey."""
-    return "".join(
-        f"\\x{ord(sign):02x}" if unicodedata.category(sign) == "Cc" else sign for sign in text
-    )
+    """Return a text with characters spelled out that a terminal would obey, or not show."""
+    return text if text.isascii() and text.isprintable() else "".join(map(_spelled_out, text))
+
+
+def _spelled_out(sign: str) -> str:
+    kind = unicodedata.category(sign)
+    if kind == "Cf":  # zero-width and direction characters
+        return f"\\u{ord(sign):04x}"
+    return f"\\x{ord(sign):02x}" if kind == "Cc" else sign
 
 
 def deliver(table: pa.Table, format: str | None, output: str | None) -> None:

@@ -56,7 +56,7 @@ from kdey.quantifiers.composed import (
 )
 from kdey.tables.features import table_instances
 from kdey.tables.schema import TableSchema
-from kdey.validation import check_positive, check_weights
+from kdey.validation import check_positive, check_same_rows, check_weights
 
 #: Increases when scores change their meaning; logs of other numbers are refused.
 _LOG_FORMAT = 1
@@ -204,6 +204,7 @@ class BaseSearch(BaseQuantifier):
             If some candidates failed.
         """
         check_is_quantifier(self.quantifier)
+        check_same_rows(X, y)
         for name in ("model_", "best_estimator_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         if self.time_limit is not None:

@@ -22,8 +22,13 @@ from kdey.matching import Solution, concatenate
 from kdey.metrics import Metric, MetricLike, get_metric
 from kdey.model import Pool
 from kdey.posteriors import FittedStage
-from kdey.quantifiers.composed import QuantifierLike, as_quantifier, pool_solver, read_training
-from kdey.validation import check_choice, training_labels
+from kdey.quantifiers.composed import (
+    QuantifierLike,
+    as_quantifier,
+    pool_solver,
+    read_training,
+)
+from kdey.validation import check_choice, check_same_rows, training_labels
 
 #: Drawn instances per batch of bags. It limits memory and paces the progress bar; results do not
 #: depend on it.
@@ -78,6 +83,7 @@ def fit_many(
     """
     if not isinstance(quantifiers, Mapping):
         raise TypeError(f"quantifiers must map names to quantifiers, got {quantifiers!r}")
+    check_same_rows(X, y)
     codes, classes = training_labels(y)
     stages: dict[str, FittedStage] = {}
     fitted = {}

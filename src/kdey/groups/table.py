@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from kdey._caching import Hashes
 from kdey.arrays import take_rows
 from kdey.bags import Array, Indices
+from kdey.groups.scoring import Floats, ScoredRows
 from kdey.tables.columns import (
     canonical_text,
     check_same,
@@ -28,7 +29,7 @@ from kdey.tables.columns import (
     typed_tokens,
     value_tokens,
 )
-from kdey.tables.features import warn_of_unseen_values
+from kdey.tables.features import warn_of_look_alikes, warn_of_unseen_values
 from kdey.tables.schema import Finding, merge_findings
 
 if TYPE_CHECKING:
@@ -382,6 +383,7 @@ def collect(batches: Iterable[ScoredTable], memory: int | None = MEMORY) -> Scor
     n_rows = int(totals["sizes"].sum() + totals["missing"].sum())
     findings = merge_findings([f for part in parts for f in part.findings], n_rows)
     warn_of_unseen_values(findings)
+    warn_of_look_alikes(keys.names, keys.values)
     rows = _joined_rows([part.rows for part in parts])
     if len(posteriors):
         folds = fold_posteriors.release() if len(fold_posteriors) else None

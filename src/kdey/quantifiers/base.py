@@ -42,6 +42,7 @@ from kdey.tables.schema import TableSchema, column_lines
 from kdey.validation import (
     FewLabelsWarning,
     LabelColumnWarning,
+    check_same_rows,
     few_labels_note,
     label_columns_note,
     training_labels,
@@ -74,12 +75,15 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 def unfitted_on_failure(fit: Fit) -> Fit:
     """Decorate a method ``fit`` so that a quantifier whose ``fit`` raises is unfitted.
 
-    The model of an earlier fit would otherwise stay, and answer for other data.
+    The model of an earlier fit would otherwise stay, and answer for other data. Labels whose rows
+    are in another order than those of X are refused.
     """
 
     @functools.wraps(fit)
     def run(self: Any, *args: Any, **options: Any) -> Any:
         try:
+            given = {**dict(zip(("X", "y"), args, strict=False)), **options}
+            check_same_rows(given.get("X"), given.get("y"))
             return fit(self, *args, **options)
         except BaseException:
             self.__dict__.pop("model_", None)

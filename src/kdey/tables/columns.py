@@ -19,6 +19,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeAlias
+from unicodedata import category
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -232,6 +233,32 @@ def text_in_column(name: str, value: Any) -> str:
 def _shown(value: Any) -> str:
     text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= 40 else text[:39] + "…"
+
+
+def look_alikes(texts: Iterable[str]) -> list[list[str]]:
+    """Return texts that differ in characters alone that are not seen, such as zero-width spaces.
+
+    Parameters
+    ----------
+    texts : distinct texts
+
+    Returns
+    -------
+    list of lists
+        Each of at least two texts that look alike.
+    """
+    known = list(texts)
+    if all(text.isascii() for text in known):
+        return []
+    alike: dict[str, list[str]] = {}
+    for text in known:
+        alike.setdefault(visible(text), []).append(text)
+    return [same for same in alike.values() if len(same) > 1]
+
+
+def visible(text: str) -> str:
+    """Return a text without zero-width and direction characters."""
+    return text if text.isascii() else "".join(c for c in text if category(c) != "Cf")
 
 
 #: A data frame of any library, as narwhals wraps it, and a column of one.

@@ -211,6 +211,9 @@ class TableFile:
         try:
             with file._stream() as stream:
                 file = cls(name, source, kind, options, *_find_dialect(stream, options))
+            if options.encoding == "auto" and file.encoding in ("cp1252", "latin-1"):
+                with file._stream() as stream:
+                    _check_one_encoding(io.BufferedReader(stream))
             with file._stream() as stream:
                 text = io.TextIOWrapper(stream, file.encoding, "replace")
                 notes = _check_quotes(text, file.separator, file.skipped_lines)
@@ -514,6 +517,25 @@ def _find_encoding(head: bytes, rest: BinaryIO) -> tuple[str, list[str]]:
         chunk = rest.read(_CHUNK)
     name, shown = ("latin-1", "Latin-1") if seen & _NOT_WINDOWS else ("cp1252", "Windows-1252")
     return name, [f"read as {shown}, because it is not UTF-8 (another one: --encoding)"]
+
+
+def _check_one_encoding(stream: Iterable[bytes]) -> None:
+    """Raise where some lines are UTF-8 and others are not: a letter would become two."""
+    first: dict[bool, int] = {}
+    for number, line in enumerate(stream, 1):
+        if line.isascii():
+            continue
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError:
+            first.setdefault(False, number)
+        else:
+            first.setdefault(True, number)
+        if len(first) == 2:
+            raise ValueError(
+                f"line {first[True]} is UTF-8, but line {first[False]} is not: write the file in "
+                "one encoding, or name the one that all of it is in (--encoding)"
+            )
 
 
 def _wide_encoding(head: bytes) -> str | None:

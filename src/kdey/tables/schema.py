@@ -40,6 +40,7 @@ from kdey.tables.columns import (
     plain_texts,
     require,
     row_number,
+    visible,
 )
 
 Role: TypeAlias = Literal["feature", "label", "key", "time", "weight", "cluster", "id", "ignored"]
@@ -429,6 +430,10 @@ def _encode_categories(
     column: Column, values: Series, first: RowNumbers
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], list[Finding]]:
     code = {text: float(i) for i, text in enumerate(column.categories)}
+    truths = {text.lower(): code[text] for text in column.categories}
+    if truths.keys() == {"false", "true"}:  # which other tables write as 0 and 1, or in capitals
+        spelt = {"0": truths["false"], "1": truths["true"]} | truths
+        code = {form: n for text, n in spelt.items() for form in _capitals(text)} | code
     texts = canonical_column(values)
     codes = np.array([code.get(text, np.nan) for text in texts], dtype=np.float64)
     missing = np.asarray(texts == "", dtype=np.bool_)
@@ -439,6 +444,10 @@ def _encode_categories(
         unknown = Finding(column.name, UNSEEN, int(unseen.sum()), len(values), detail)
         findings.insert(0, unknown)
     return codes, missing, unseen, findings
+
+
+def _capitals(text: str) -> tuple[str, str, str]:
+    return text, text.capitalize(), text.upper()
 
 
 def _missing_findings(
@@ -560,7 +569,8 @@ def _integers(column: Series, texts: NDArray[np.object_], first: RowNumbers) -> 
 def similar_labels(classes: NDArray[Any]) -> list[str]:
     """Return sentences about classes that may be one class in two spellings.
 
-    These are texts that differ in capital letters, in spaces around them or in leading zeros alone.
+    These are texts that differ in capital letters, in spaces around them, in leading zeros or in
+    characters that are not seen alone.
 
     Parameters
     ----------
@@ -570,7 +580,7 @@ def similar_labels(classes: NDArray[Any]) -> list[str]:
         return []
     spellings: dict[str, list[str]] = {}
     for label in classes.tolist():
-        plain = " ".join(label.split()).casefold()
+        plain = " ".join(visible(label).split()).casefold()
         spellings.setdefault(plain.lstrip("0") or plain, []).append(label)
     return [
         f"{' and '.join(map(repr, alike))} are taken for {len(alike)} classes: if they are one, "
