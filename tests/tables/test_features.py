@@ -231,3 +231,26 @@ def test_keys_that_differ_in_what_is_not_seen_are_named(fitted: Any) -> None:
     new = table(60, seed=1).with_columns(shop=pl.Series(["A", "A\u200b", "\u202eB"] * 20))
     with pytest.warns(TableWarning, match=r"'shop': 'A' and 'A\\u200b' are 2 groups"):
         fitted.predict_groups(new, "shop")
+
+
+def test_numbers_beyond_those_of_training_are_counted_and_shown(
+    fitted: Any, tmp_path: Path
+) -> None:
+    new = table(60, seed=1).with_columns(
+        x=pl.when(pl.int_range(60) < 6).then(999.0).otherwise(0.1), shop=pl.Series(["a", "b"] * 30)
+    )
+    [finding] = fitted.table_schema.encode(new).findings
+    assert finding.count == 6
+    says = (
+        r"larger than all of training, .*: column 'x': numbers beyond those of training in 6 of "
+        r"60 rows \(such as 999; training has -\d\.\d+ to \d\.\d+\)"
+    )
+    pytest.importorskip("skops")
+    again = kdey.load(kdey.save(fitted, tmp_path / "m.kdey"))
+    for ask in (fitted.predict, again.estimate, lambda frame: again.predict_groups(frame, "shop")):
+        with pytest.warns(TableWarning, match=says) as caught:
+            ask(new)
+        assert len(caught) == 1
+    few = new.with_columns(x=pl.when(pl.int_range(60) < 2).then(999.0).otherwise(0.1))
+    assert [found.count for found in fitted.table_schema.encode(few).findings] == [2]
+    fitted.predict(few)  # without a warning

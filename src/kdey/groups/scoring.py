@@ -48,8 +48,7 @@ from kdey.tables.columns import (
 )
 from kdey.tables.files import TableError, TableFile
 from kdey.tables.schema import (
-    UNSEEN,
-    VARYING,
+    MISSING,
     Finding,
     LabelType,
     TableSchema,
@@ -401,7 +400,7 @@ class TableScorer:
         usable = ~(encoded.unexpected if missing == "auto" else encoded.missing)
         if missing == "error" and not usable.all():
             raise ValueError(self._missing_value(schema, frame, usable, first))
-        findings = tuple(f for f in encoded.findings if f.what in (UNSEEN, VARYING))
+        findings = tuple(f for f in encoded.findings if f.what != MISSING)
         return encoded.X[usable], usable, encoded.unseen[usable], findings
 
     def _missing_value(

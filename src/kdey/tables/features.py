@@ -22,8 +22,18 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from kdey.status import MOST_UNSEEN
 from kdey.tables.columns import look_alikes
-from kdey.tables.schema import MISSING, UNSEEN, VARYING, EncodedTable, Finding, Kind, TableSchema
+from kdey.tables.schema import (
+    BEYOND,
+    MISSING,
+    UNSEEN,
+    VARYING,
+    EncodedTable,
+    Finding,
+    Kind,
+    TableSchema,
+)
 from kdey.tables.training import learn_schema
 
 #: Name of the step in a pipeline.
@@ -33,7 +43,12 @@ _UNSEEN_NOTES = {
     UNSEEN: "values that training lacks are read as missing ones",
     VARYING: "columns are not used, because training has a single value of them, and have others "
     "here (fit on a table in which they vary, or leave them out)",
+    BEYOND: "numbers are smaller or larger than all of training, where the model knows nothing",
 }
+
+
+#: Columns that are named one by one; rows from which numbers beyond those of training are many.
+_MOST_NAMED, _MANY = 12, 5
 
 
 class TableWarning(UserWarning):
@@ -98,8 +113,8 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         Warns
         -----
         TableWarning
-            Where categories were not seen in training, or a column that had a single value there
-            has others, with counts by column.
+            Where categories were not seen in training, many numbers lie beyond its range, or a
+            column that had a single value there has others, with counts by column.
         """
         check_is_fitted(self, "schema_")
         return _check_matrix(X, self.schema_) if is_matrix(X) else self.encode(X).X
@@ -207,9 +222,17 @@ def warn_of_look_alikes(names: Sequence[str], keys: Sequence[Sequence[Any]]) -> 
 
 
 def unseen_values_note(findings: Iterable[Finding], what: str = UNSEEN) -> str | None:
-    """Return a sentence about findings of one kind, by column; None if there are none."""
-    lines = "; ".join(str(finding) for finding in findings if finding.what == what)
-    return f"{_UNSEEN_NOTES[what]}: {lines}" if lines else None
+    """Return a sentence about findings of one kind, by column; None if there are none.
+
+    A few numbers beyond those of training are no finding: new rows have some under label shift,
+    too.
+    """
+    found = [finding for finding in findings if finding.what == what]
+    if what == BEYOND:
+        found = [f for f in found if f.count >= _MANY and f.count > MOST_UNSEEN * f.total]
+    lines = "; ".join(map(str, found[:_MOST_NAMED]))
+    more = f"; {len(found) - _MOST_NAMED:,} more columns" if len(found) > _MOST_NAMED else ""
+    return f"{_UNSEEN_NOTES[what]}: {lines}{more}" if found else None
 
 
 def _warn_of_columns_left_out(schema: TableSchema) -> None:

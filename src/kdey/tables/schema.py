@@ -54,6 +54,7 @@ LABEL_TYPES: tuple[LabelType, ...] = get_args(LabelType)
 SCORED: tuple[Kind, ...] = ("score", "decision")
 #: What a finding may say of the values of a column.
 UNSEEN, MISSING, VARYING = "unseen values", "missing values", "other values"
+BEYOND = "numbers beyond those of training"
 #: Whole numbers as Python writes them; "01", "+1" and "-0" are texts.
 _CANONICAL_INTEGER = re.compile(r"0|-?[1-9]\d*", re.ASCII)
 _ANY_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
@@ -82,6 +83,8 @@ class Column:
         Why the column is taken for this.
     constant : str
         The only value of training, as text, for a column that is not used because of it.
+    range : (float, float), optional
+        The smallest and the largest number of training; other kinds have none.
     """
 
     name: str
@@ -91,6 +94,7 @@ class Column:
     n_missing: int = 0
     reason: str = ""
     constant: str = ""
+    range: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if self.role not in ROLES or self.kind not in KINDS:
@@ -145,8 +149,8 @@ class Finding:
     ----------
     column : str
     what : str
-        "unseen values" or "missing values"; "other values" for a column that is not used because
-        training has a single value of it.
+        "unseen values", "missing values" or "numbers beyond those of training"; "other values" for
+        a column that is not used because training has a single value of it.
     count : int
         Rows concerned.
     total : int
@@ -206,8 +210,8 @@ class EncodedTable:
     unseen : bool array of shape (m,)
         Rows in which some category was not seen in training.
     findings : tuple of Finding
-        Missing values of columns that had all of them in training, values not seen there, and
-        other values of columns that had a single one.
+        Missing values of columns that had all of them in training, values not seen there, numbers
+        beyond its range, and other values of columns that had a single one.
     """
 
     X: NDArray[Any]
@@ -376,6 +380,7 @@ class TableSchema:
 
 def _column_from(entry: Mapping[str, Any]) -> Column:
     categories = tuple(entry.get("categories", ()))
+    bounds = entry.get("range")
     texts = (entry["name"], entry.get("reason", ""), entry.get("constant", ""), *categories)
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("not the schema of a table: names and categories must be texts")
@@ -387,6 +392,7 @@ def _column_from(entry: Mapping[str, Any]) -> Column:
         int(entry.get("n_missing", 0)),
         entry.get("reason", ""),
         entry.get("constant", ""),
+        None if bounds is None else (float(bounds[0]), float(bounds[1])),
     )
 
 
@@ -423,7 +429,8 @@ def encode_column(
     is_date = column.kind == "date"
     floats = day_numbers(values, first) if is_date else finite_numbers(values, first, decimal)
     missing = np.isnan(floats)
-    return floats, missing, none, _missing_findings(column, missing, first)
+    findings = _missing_findings(column, missing, first) + _beyond_findings(column, floats)
+    return floats, missing, none, findings
 
 
 def _encode_categories(
@@ -458,6 +465,18 @@ def _missing_findings(
         return []
     detail = f"row {row_number(first, int(np.argmax(missing)))}; training lacks none"
     return [Finding(column.name, MISSING, int(missing.sum()), len(missing), detail)]
+
+
+def _beyond_findings(column: Column, values: NDArray[np.float64]) -> list[Finding]:
+    """Return a finding if numbers are smaller or larger than all of training."""
+    if column.range is None:
+        return []
+    low, high = column.range
+    beyond = (values < low) | (values > high)
+    if not beyond.any():
+        return []
+    detail = f"such as {values[int(np.argmax(beyond))]:g}; training has {low:g} to {high:g}"
+    return [Finding(column.name, BEYOND, int(beyond.sum()), len(values), detail)]
 
 
 def _other_values(column: Column, values: Series, first: RowNumbers, decimal: str) -> list[Finding]:

@@ -458,10 +458,15 @@ def _without_copy(
     options: TableOptions,
     first: RowNumbers,
 ) -> Column:
-    """Return a column as ignored if an earlier feature has the same values in all rows."""
+    """Return a feature with the range of its numbers.
+
+    If an earlier feature has the same values in all rows, it is ignored instead.
+    """
     if column.kind not in ("number", "category"):
         return column
     encoded = encode_column(column, values, first, options.decimal)[0]
+    if column.kind == "number" and not np.isnan(encoded).all():
+        column = replace(column, range=(float(np.nanmin(encoded)), float(np.nanmax(encoded))))
     content = sha256(np.asarray(encoded, dtype=np.float64).tobytes()).digest()
     original = copies.setdefault(content, column.name)
     asked = column.name in options.features or column.name in options.roles
