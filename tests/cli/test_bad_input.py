@@ -273,3 +273,15 @@ def test_long_options_are_shortened(tmp_path: Path, option: tuple[str, ...], say
     assert result.exit_code == 2, result.output
     assert says in result.stderr
     assert len(result.stderr) < 700, result.stderr
+
+
+def test_errors_name_options_and_what_may_be_missing(tmp_path: Path) -> None:
+    table = [{"age": 20 + i % 40, "x": i % 7, "kind": "ab"[i % 2]} for i in range(120)]
+    table[107]["age"], table[110]["age"] = "unknown", "??"
+    path = write(tmp_path / "t.csv", table)
+    rest = ("--label", "kind", "--method", "cc", "-o", tmp_path / "m")
+    said = run("fit", path, *rest).stderr
+    assert "column 'age' holds numbers, but row 109 has 'unknown'" in said
+    assert "(--missing-values '??,unknown'), leave the column out (--ignore age)" in said
+    assert "(--type age=category)" in said
+    assert run("fit", path, *rest, "--missing-values", "??,unknown").exit_code == 0

@@ -78,7 +78,7 @@ def test_what_looks_like_a_number_to_one_library_only_is_none(column_of: Any, te
 def test_decimal_commas() -> None:
     column = series(pl.Series("x", ["1,5", "-2", "NA", None]))
     assert_array_equal(numbers(column, decimal=","), [1.5, -2.0, np.nan, np.nan])
-    with pytest.raises(ValueError, match=r"row 1 has '1,5' \(decimal mark ',': --decimal\)"):
+    with pytest.raises(ValueError, match=r"row 1 has '1,5' \(decimal mark ',': decimal=\)"):
         numbers(column)
 
 

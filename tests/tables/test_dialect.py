@@ -36,7 +36,7 @@ def test_encodings_are_found(tmp_path: Path, encoding: str) -> None:
     assert [frame.to_dict(as_series=False) for frame in file.batches()] == [expected]
     assumed = {"cp1252": "Windows-1252", "utf-16-le": "UTF-16-LE", "utf-16-be": "UTF-16-BE"}
     assert len(file.notes) == (encoding in assumed)
-    assert all(assumed[encoding] in note and "--encoding" in note for note in file.notes)
+    assert all(assumed[encoding] in note and "encoding=" in note for note in file.notes)
 
 
 def test_latin1_beyond_windows(tmp_path: Path) -> None:

@@ -83,9 +83,9 @@ def test_measurements_are_no_classes() -> None:
 
 
 def test_missing_labels_are_counted() -> None:
-    with pytest.raises(ValueError, match=r"no label in row 4 \(2 rows lack one\).*--unlabelled"):
+    with pytest.raises(ValueError, match=r"no label in row 4 \(2 rows lack one\).*unlabelled="):
         read_labels(column(["a", "b", None, ""]), first=2)
-    with pytest.raises(ValueError, match=r"no label in row 4 \(1 row lacks one\).*--unlabelled"):
+    with pytest.raises(ValueError, match=r"no label in row 4 \(1 row lacks one\).*unlabelled="):
         read_labels(column(["a", "b", None]), first=2)
 
 

@@ -151,7 +151,7 @@ def test_decimal_commas_are_refused_by_name(values: list[str]) -> None:
 def test_a_text_among_numbers_is_refused_with_its_row() -> None:
     column = [str(i % 9) for i in range(N)]
     column[4] = "oops"
-    with pytest.raises(ValueError, match=r"'c' holds numbers, but row 6 has 'oops'.*--type c="):
+    with pytest.raises(ValueError, match=r"'c' holds numbers, but row 6 has 'oops'.*types=\{'c'"):
         learn_schema(table(c=column), "y", first=2)
 
 
@@ -315,3 +315,14 @@ def test_a_table_sorted_by_age_has_no_id() -> None:
 @pytest.mark.parametrize("asked", [{"types": {"number": "number"}}, {"features": ["number", "x"]}])
 def test_an_id_is_used_if_asked_for(asked: Any) -> None:
     assert "number" in learn_schema(pl.DataFrame(reviews()), "y", **asked).feature_names
+
+
+def test_errors_of_python_name_parameters_and_what_may_be_missing() -> None:
+    ages = [str(20 + i % 40) for i in range(N)]
+    ages[40], ages[50] = "unknown", "??"
+    with pytest.raises(ValueError, match="'age' holds numbers, but row 41 has 'unknown'") as caught:
+        learn_schema(table(age=ages), "y")
+    assert "(missing_values=['??', 'unknown'])" in str(caught.value)
+    assert "--" not in str(caught.value)
+    with pytest.raises(ValueError, match=r"name columns to use \(features=\)$"):
+        learn_schema(table().select("y"), "y")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdey.cli.output import Command, say
+from kdey.cli.output import Command, in_options, say
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -154,7 +154,7 @@ def open_table(path: str, options: Mapping[str, Any]) -> TableFile:
         ),
     )
     for note in file.notes:
-        say(f"{file.name}: {note}")
+        say(f"{file.name}: {in_options(note)}")
     return file
 
 

@@ -25,11 +25,13 @@ On a terminal, columns of a table give way where there is no room; digits never 
 
 from __future__ import annotations
 
+import ast
 import errno
 import functools
 import io
 import os
 import re
+import shlex
 import shutil
 import signal
 import sys
@@ -92,7 +94,36 @@ def refusal(error: BaseException) -> InputError:
         text = f"cannot write to standard output: {reason}"
     elif isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return InputError(shortened(" ".join(text.split())) or type(error).__name__)
+    return InputError(shortened(in_options(" ".join(text.split()))) or type(error).__name__)
+
+
+#: Parameters that errors name as what to do, and the options that serve in their place.
+_PARAMETERS = re.compile(
+    r"\b(?P<name>roles|types|missing_values|features|encoding|sheet|decimal|unlabelled|missing|"
+    r"label_type|date_format)=(?P<value>\{[^}]*\}|\[[^]]*\]|'[^']*'|)(?:, (?=--))?"
+)
+
+
+def in_options(text: str) -> str:
+    """Return an error or note of the library with options in the place of parameters."""
+    return _PARAMETERS.sub(_option, text)
+
+
+def _option(found: re.Match[str]) -> str:
+    if found[0].endswith(", "):  # the option itself comes next
+        return ""
+    name, value = found["name"], found["value"]
+    try:
+        said = ast.literal_eval(value) if value else ""
+    except (SyntaxError, ValueError):
+        return found[0]
+    if isinstance(said, dict):
+        [(column, use)] = said.items()
+        is_role = name == "roles"
+        name, said = ("ignore", column) if is_role else ("type", f"{column}={use}")
+    elif isinstance(said, list):
+        said = ",".join(map(str, said))
+    return " ".join(filter(None, [f"--{name.replace('_', '-')}", said and shlex.quote(said)]))
 
 
 def shortened(text: str) -> str:

@@ -48,6 +48,7 @@ from kdey.persistence.archive import (
 from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
 from kdey.rows import RowMap
+from kdey.tables.schema import TableSchema
 
 _TREE = "quantifier.json"
 #: Name of the description of an object inside an archive of skops.
@@ -461,6 +462,8 @@ def _walk(value: Any, owner: Any, visited: set[int]) -> Iterator[tuple[Any, Any]
         parts = list(value.values())
     elif isinstance(value, list | tuple):
         parts = list(value)
+    elif isinstance(value, TableSchema):
+        parts = []  # names and texts, which are checked when it is read
     elif isinstance(value, np.ndarray):
         parts = value.ravel().tolist() if value.dtype.hasobject else []
     else:

@@ -105,8 +105,7 @@ class TimeFormat:
         what_to_do = (
             "correct the row, or the pattern"
             if self.kind == "pattern"
-            else "say how its dates are written with --date-format (date_format=), such as "
-            "'%d.%m.%Y'"
+            else "say how its dates are written, such as date_format='%d.%m.%Y'"
         )
         return (
             f"time column {name!r} must hold {wanted}, but row {row} has {str(text)[:40]!r}: "
@@ -231,8 +230,8 @@ class TimeFormatFinder:
             row, text = self._examples[shape]
             raise ValueError(
                 f"time column {self.name!r}: no row shows whether {text!r} (row {row}) begins with "
-                f"the day or the month: say --date-format '%d{mark}%m{mark}%Y' or "
-                f"'%m{mark}%d{mark}%Y' (date_format=)"
+                f"the day or the month: say date_format='%d{mark}%m{mark}%Y' or "
+                f"'%m{mark}%d{mark}%Y'"
             )
         order = f"%d{mark}%m" if day is not None else f"%m{mark}%d"
         return TimeFormat("pattern", f"{order}{mark}%Y{clock}", has_clock)
@@ -249,8 +248,8 @@ class TimeFormatFinder:
         row, text = self._examples[odd]
         return (
             f"time column {self.name!r} must hold dates such as 2024-01-31 or 2024-01-31T12:00, "
-            f"but row {row} has {text[:40]!r}: say how its dates are written with --date-format "
-            "(date_format=), such as '%d.%m.%Y'"
+            f"but row {row} has {text[:40]!r}: say how its dates are written, such as "
+            "date_format='%d.%m.%Y'"
         )
 
 

@@ -104,7 +104,7 @@ def _rows(book: Any, sheet: str) -> list[list[Any]]:
         if len(filled) > 1:
             raise ValueError(
                 f"the file has {len(filled)} sheets ({', '.join(map(repr, filled[:8]))}): name one "
-                "with --sheet"
+                "with sheet="
             )
         sheet = filled[0] if filled else names[0]
     elif sheet not in names:

@@ -221,7 +221,7 @@ class TableFile:
         except (OSError, ValueError) as error:
             raise TableError(f"{name}: {_one_line(error)}") from error
 
-    @property
+    @cached_property
     def columns(self) -> list[str]:
         """The names of the columns."""
         with self._errors():
@@ -500,7 +500,7 @@ def _find_encoding(head: bytes, rest: BinaryIO) -> tuple[str, list[str]]:
             return name, []
     wide = _wide_encoding(head)
     if wide is not None:
-        return wide, [f"read as {wide.upper()}, though it has no byte order mark (--encoding)"]
+        return wide, [f"read as {wide.upper()}, though it has no byte order mark (encoding=)"]
     decoder, seen, is_utf8 = codecs.getincrementaldecoder("utf-8")(), set(head), True
     chunk = head
     try:
@@ -516,7 +516,7 @@ def _find_encoding(head: bytes, rest: BinaryIO) -> tuple[str, list[str]]:
         seen |= set(chunk)
         chunk = rest.read(_CHUNK)
     name, shown = ("latin-1", "Latin-1") if seen & _NOT_WINDOWS else ("cp1252", "Windows-1252")
-    return name, [f"read as {shown}, because it is not UTF-8 (another one: --encoding)"]
+    return name, [f"read as {shown}, because it is not UTF-8 (another one: encoding=)"]
 
 
 def _check_one_encoding(stream: Iterable[bytes]) -> None:
@@ -534,7 +534,7 @@ def _check_one_encoding(stream: Iterable[bytes]) -> None:
         if len(first) == 2:
             raise ValueError(
                 f"line {first[True]} is UTF-8, but line {first[False]} is not: write the file in "
-                "one encoding, or name the one that all of it is in (--encoding)"
+                "one encoding, or name the one that all of it is in (encoding=)"
             )
 
 
@@ -555,7 +555,7 @@ def _decoded(head: bytes, encoding: str) -> str:
     except UnicodeDecodeError as error:
         raise ValueError(
             f"byte {error.start} is not {encoding} ({error.reason}): name the encoding of the "
-            "file (--encoding)"
+            "file (encoding=)"
         ) from None
 
 
@@ -666,16 +666,16 @@ def _find_decimal(sample: str, separator: str) -> tuple[str, list[str]]:
     ]
     points = [cell for cells in numeric if (cell := _first(cells, _WITH_POINT))]
     if len(commas) > len(points):
-        return ",", [f"decimal commas, as in {commas[0]!r} (another mark: --decimal)"]
+        return ",", [f"decimal commas, as in {commas[0]!r} (another mark: decimal=)"]
     if commas:
         return ".", [
             f"cells such as {commas[0]!r} are not taken for numbers, as others have a decimal "
-            "point (--decimal)"
+            "point (decimal=)"
         ]
     if unclear:
         return ".", [
             f"cells such as {unclear[0]!r} are not taken for numbers: the comma may be a decimal "
-            "mark (--decimal ,) or stand between thousands (remove it)"
+            "mark (decimal=',') or stand between thousands (remove it)"
         ]
     return ".", []
 

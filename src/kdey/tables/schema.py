@@ -543,7 +543,7 @@ def _check_present(column: Series, texts: NDArray[np.object_], first: RowNumbers
         raise ValueError(
             f"column {column.name!r} has no label in row "
             f"{row_number(first, int(np.argmax(missing)))} ({lacking}): "
-            "label them, or leave them out with --unlabelled drop"
+            "label them, or leave them out (unlabelled='drop')"
         )
 
 
@@ -562,7 +562,7 @@ def _check_fractions(column: Series, texts: NDArray[np.object_], first: RowNumbe
     row = int(np.argmax(np.isin(texts, fractions)))
     raise ValueError(
         f"column {column.name!r} must hold classes, but row {row_number(first, row)} has "
-        f"{texts[row]}: name another label column, or use --label-type text if these are classes"
+        f"{texts[row]}: name another label column, or label_type='text' if these are classes"
     )
 
 
@@ -574,13 +574,13 @@ def _integers(column: Series, texts: NDArray[np.object_], first: RowNumbers) -> 
             row = row_number(first, texts.tolist().index(text))
             raise ValueError(
                 f"column {column.name!r} must hold whole numbers within 64 bits "
-                f"(--label-type integer), but row {row} has {text[:40]!r}"
+                f"(label_type='integer'), but row {row} has {text[:40]!r}"
             )
         other = spellings.setdefault(int(text), text)
         if other != text:
             raise ValueError(
                 f"column {column.name!r} has the labels {other!r} and {text!r}, which are the same "
-                "whole number: make them alike, or use --label-type text"
+                "whole number: make them alike, or use label_type='text'"
             )
     return np.array([int(text) for text in texts], dtype=np.int64)
 

@@ -263,8 +263,8 @@ def _usable_rows(
             raise ValueError(
                 f"column {column.name!r} has no value in row "
                 f"{row_number(rows, int(np.argmax(empty)))} ({lacking}): "
-                f"fill them in, leave the column out with --ignore {column.name}, or such rows "
-                "with --missing drop"
+                f"fill them in, leave the column out ({_left_out(column.name)}), or such rows "
+                "(missing='drop')"
             )
         usable &= ~empty
     if not usable.any():
@@ -487,7 +487,7 @@ def _nothing_left(schema: TableSchema) -> str:
     beside = "" if schema.label is None else f" beside the label {schema.label!r}"
     left_out = [f"{c.name!r} ({c.reason})" for c in schema.with_role("id", "ignored")]
     why = f": {', '.join(left_out[:6])}" if left_out else ""
-    return f"no column is left{beside} as a feature{why}; name columns to use with --features"
+    return f"no column is left{beside} as a feature{why}; name columns to use (features=)"
 
 
 def _guess_column(
@@ -617,13 +617,18 @@ def _guess_texts(column: Series, decimal: str, first: RowNumbers, row_hashes: Ro
             return _guess_numbers(column, values, n_integers, row_hashes)
         _check_decimal(column, distinct, decimal, first)
         if 2 * spelt > len(present):
+            odd = [text.strip() for text in distinct if parse_number(text, decimal) is None]
             raise ValueError(
                 f"column {column.name!r} holds numbers, but {first_text(column, first, decimal)}: "
-                "correct the value, make it empty if it is missing, leave the column out with "
-                f"--ignore {column.name}, or take it for categories with --type "
-                f"{column.name}=category"
+                f"correct the value, say so if it is missing (missing_values={odd[:4]!r}), leave "
+                f"the column out ({_left_out(str(column.name))}), or take it for categories "
+                f"(types={{{str(column.name)!r}: 'category'}})"
             )
     return _guess_words(column, [text for text in texts if text])
+
+
+def _left_out(name: str) -> str:
+    return f"roles={{{name!r}: 'ignored'}}"
 
 
 def _contain(column: Series, pattern: str) -> bool:
@@ -641,8 +646,8 @@ def _check_decimal(column: Series, distinct: list[str], decimal: str, first: Row
     row = row_number(first, position)
     raise ValueError(
         f"column {column.name!r} holds numbers with decimal {name} (row {row} has {marked[0]!r}): "
-        f"read the table with --decimal '{other}', or leave the column out with --ignore "
-        f"{column.name}"
+        f"read the table with decimal='{other}', or leave the column out "
+        f"({_left_out(str(column.name))})"
     )
 
 
