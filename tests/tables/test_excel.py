@@ -201,3 +201,16 @@ def test_tables_beyond_excel_are_refused(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_limits_are_those_of_excel() -> None:
     assert (excel.MOST_ROWS, excel.MOST_COLUMNS) == (1_048_576, 16_384)
+
+
+def test_a_cell_merged_over_rows_counts_in_each(tmp_path: Path) -> None:
+    path = tmp_path / "t.xlsx"
+    with xlsxwriter.Workbook(str(path)) as file:
+        sheet = file.add_worksheet()
+        for row, cells in enumerate([["shop", "x"], ["", 1], ["", 2], ["", 3], ["b", 4]]):
+            sheet.write_row(row, 0, cells)
+        sheet.merge_range(1, 0, 3, 0, "a")
+    assert read(path, ("shop",)).to_dict(as_series=False) == {
+        "shop": ["a", "a", "a", "b"],
+        "x": [1, 2, 3, 4],
+    }

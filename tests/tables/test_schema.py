@@ -326,3 +326,12 @@ def test_errors_of_python_name_parameters_and_what_may_be_missing() -> None:
     assert "--" not in str(caught.value)
     with pytest.raises(ValueError, match=r"name columns to use \(features=\)$"):
         learn_schema(table().select("y"), "y")
+
+
+def test_a_wide_schema_is_read_once_for_all_fold_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    states = [pickle.dumps(learn_schema(table(other=[1, 2, 7] * 20), "y"))] * 3
+    calls = []
+    read = TableSchema.from_dict
+    monkeypatch.setattr(TableSchema, "from_dict", lambda values: calls.append(1) or read(values))
+    assert len({pickle.loads(state).feature_names for state in states}) == 1
+    assert len(calls) == 1

@@ -97,7 +97,7 @@ def _check_size(source: Path | bytes) -> None:
 
 
 def _rows(book: Any, sheet: str) -> list[list[Any]]:
-    """Return the cells of a sheet, "" where they are empty."""
+    """Return the cells of a sheet, "" where they are empty; merged ones of a column are filled."""
     names: list[str] = book.sheet_names
     if sheet == "auto":
         filled = [name for name in names if book.get_sheet_by_name(name).height]
@@ -111,7 +111,12 @@ def _rows(book: Any, sheet: str) -> list[list[Any]]:
         if not sheet.isdecimal() or not 1 <= int(sheet) <= len(names):
             raise ValueError(f"no sheet {sheet!r}; the file has {', '.join(map(repr, names[:8]))}")
         sheet = names[int(sheet) - 1]
-    rows: list[list[Any]] = book.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
+    cells = book.get_sheet_by_name(sheet)
+    rows: list[list[Any]] = cells.to_python(skip_empty_area=False)
+    for (top, left), (bottom, right) in cells.merged_cell_ranges or ():
+        if left == right:  # one key for several rows; titles over several columns are no data
+            for row in rows[top + 1 : bottom + 1]:
+                row[left] = rows[top][left]
     return rows
 
 

@@ -21,6 +21,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -325,7 +326,8 @@ class TableSchema:
         missing, unexpected, unseen = np.zeros((3, len(table)), dtype=np.bool_)
         findings: list[Finding] = []
         for i, column in enumerate(self.feature_columns):
-            X[:, i], lacking, new, found = encode_column(column, table[column.name], first, mark)
+            values = table.get_column(column.name)
+            X[:, i], lacking, new, found = encode_column(column, values, first, mark)
             missing |= lacking
             unseen |= new
             if not column.n_missing:
@@ -373,9 +375,14 @@ class TableSchema:
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Restore the schema from a JSON text."""
-        restored = TableSchema.from_dict(json.loads(state["json"]))
+        restored = _schema_of(state["json"])
         for name in ("columns", "decimal"):
             object.__setattr__(self, name, getattr(restored, name))
+
+
+@lru_cache(maxsize=1)  # a model file has the same text in each fold model
+def _schema_of(text: str) -> TableSchema:
+    return TableSchema.from_dict(json.loads(text))
 
 
 def _column_from(entry: Mapping[str, Any]) -> Column:
