@@ -1,11 +1,22 @@
 """The same keys give the same groups, whichever source they come from."""
 
 from __future__ import annotations
-
-import datetime as dt
+from .cases import SCORES
+from .cases import columns
+from .cases import fitted
+from .cases import keywords
+from kdey import predict_groups
+from kdey.groups import GroupKeys
+from kdey.groups import Grouping
+from kdey.groups import Request
+from kdey.groups import estimate_table
+from kdey.tables.files import ReadOptions
+from kdey.tables.files import TableError
+from kdey.tables.files import TableFile
 from pathlib import Path
 from typing import Any
-
+import datetime as dt
+import kdey
 import narwhals as nw
 import numpy as np
 import pandas as pd
@@ -14,12 +25,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import kdey
-from kdey import predict_groups
-from kdey.groups import Grouping, GroupKeys, Request, estimate_table
-from kdey.tables.files import ReadOptions, TableError, TableFile
-
-from .cases import SCORES, columns, fitted, keywords
 
 Q = fitted()
 
@@ -249,7 +254,7 @@ def test_instants_are_read_by_the_clock_as_written(tmp_path: Path, texts: list[s
         (["31/12/2024", "12/31/2024"], r"'31/12/2024' in row 2 and '12/31/2024' in row 3"),
         (
             ["2024-01-31", "yesterday"],
-            r"dates such as 2024-01-31 .* row 3 has 'yesterday'.*--date-format",
+            r"dates such as 2024-01-31 .* row 3 has 'yesterday'.*date_format=",
         ),
         (["2024-01-31", "31.01.2024"], r"dates in several ways .* row 3 has '31.01.2024'"),
         (["31.01.24", "01.02.24"], r"row 2 has '31.01.24'"),
