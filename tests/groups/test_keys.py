@@ -1,22 +1,11 @@
 """The same keys give the same groups, whichever source they come from."""
 
 from __future__ import annotations
-from .cases import SCORES
-from .cases import columns
-from .cases import fitted
-from .cases import keywords
-from kdey import predict_groups
-from kdey.groups import GroupKeys
-from kdey.groups import Grouping
-from kdey.groups import Request
-from kdey.groups import estimate_table
-from kdey.tables.files import ReadOptions
-from kdey.tables.files import TableError
-from kdey.tables.files import TableFile
+
+import datetime as dt
 from pathlib import Path
 from typing import Any
-import datetime as dt
-import kdey
+
 import narwhals as nw
 import numpy as np
 import pandas as pd
@@ -25,6 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import kdey
+from kdey import predict_groups
+from kdey.groups import Grouping, GroupKeys, Request, estimate_table
+from kdey.tables.files import ReadOptions, TableError, TableFile
+
+from .cases import SCORES, columns, fitted, keywords
 
 Q = fitted()
 

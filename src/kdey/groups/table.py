@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from kdey._caching import Hashes
 from kdey.arrays import take_rows
 from kdey.bags import Array, Indices
-from kdey.groups.scoring import Floats, ScoredRows
 from kdey.tables.columns import (
     canonical_text,
     check_same,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,8 +29,6 @@ from kdey._display import (
 )
 from kdey.arrays import on_host, refuse_levels, refuse_masked
 from kdey.bags import Array, Bags, BagsLike, as_bags
-from kdey.intervals import Estimate, Estimates, estimate_points
-from kdey.labelled import Labelled, LabelledEstimate, estimate_labelled
 from kdey.matching import AnyMatching, Solution
 from kdey.model import AnyModel, InstanceScorer, Model, Place, Pool, place_of
 from kdey.options import Options
@@ -38,7 +36,6 @@ from kdey.posteriors import ClassifierStage, FittedStage
 from kdey.rows import RowSpec
 from kdey.simplex import on_simplex
 from kdey.status import MOST_UNSEEN, UNSEEN_VALUES
-from kdey.tables.schema import TableSchema, column_lines
 from kdey.validation import (
     FewLabelsWarning,
     LabelColumnWarning,
@@ -47,6 +44,11 @@ from kdey.validation import (
     label_columns_note,
     training_labels,
 )
+
+if TYPE_CHECKING:
+    from kdey.intervals import Estimate, Estimates
+    from kdey.labelled import Labelled, LabelledEstimate
+    from kdey.tables.schema import TableSchema
 
 #: Written out by :func:`kdey._display.write_out` in every class that has them and does
 #: not describe them by itself.
@@ -191,6 +193,8 @@ class BaseQuantifier(BaseEstimator):
         largest = int(np.argmax(shares))
         remarks = [] if (chosen := self.summary()) is None else [chosen]
         if model.table_schema is not None:
+            from kdey.tables.schema import column_lines  # slow to import
+
             table = "\n".join(column_lines(model.table_schema.columns))
             remarks.append(f"columns, and what they are taken for:\n{table}")
         return Overview(
@@ -373,6 +377,7 @@ class BaseQuantifier(BaseEstimator):
                 "selection says how labelled instances were chosen: give "
                 "labelled=(positions, labels)"
             )
+        from kdey.intervals import estimate_points  # slow to import
 
         checked = checked_bags(bags, _num_samples(points), sample_weight)
         estimates = estimate_points(model, points, checked, options, clusters, place)
@@ -404,6 +409,7 @@ class BaseQuantifier(BaseEstimator):
                 f"labelled= needs a method with rows and a matching (KDEyML, EMQ, PACC, ...), and "
                 f"{type(self).__name__} combines several quantifiers"
             )
+        from kdey.labelled import estimate_labelled  # slow to import
 
         points = on_host(points)
         result = estimate_labelled(
