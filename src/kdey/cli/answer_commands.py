@@ -28,8 +28,8 @@ from kdey.cli.options import (
 )
 from kdey.cli.output import (
     PROBLEMS,
-    check_output,
-    check_table_output,
+    check_ending,
+    check_outputs,
     deliver,
     guarded,
     output_options,
@@ -88,7 +88,7 @@ def estimate(model: str, table: str, **options: Any) -> None:
     TABLE is CSV (also gzipped), Parquet or Excel, - for standard input; CSV and Parquet are read in
     batches and may be larger than memory. Columns are found by name.
     """
-    check_table_output(options)
+    check_outputs((model, table), (options["output"], options["format"]))
     if options["fail_on_misfit"] and not options["check_fit"]:
         raise click.UsageError("--fail-on-misfit needs the fit check: leave --no-check-fit out")
     quantifier, groups = _estimate_groups(model, table, options)
@@ -197,7 +197,7 @@ def compare(model: str, table: str, **options: Any) -> None:
     Differences and ratios have limits of their own; adjusted p-values allow for the number of tests
     in the table. Errors that groups share, because the same training data are behind them, cancel.
     """
-    check_table_output(options)
+    check_outputs((model, table), (options["output"], options["format"]))
     against = comparison_side(options["against"]) or "previous"
     compared = _compare(model, table, against, options)
     deliver(compared, options["format"], options["output"])
@@ -260,7 +260,7 @@ def report(model: str, table: str, **options: Any) -> None:
     from kdey._display import count_of
     from kdey.report.html import check_format
 
-    check_output(options["output"])
+    check_outputs((model, table), (options["output"], "page"))
     for kind in options["figure_formats"] if options["figures"] is not None else ():
         check_format(kind)
     page = _make_report(model, table, options)
@@ -343,8 +343,9 @@ def monitor(model: str | None, table: str | None, **options: Any) -> None:
     Exit codes: 0, no alarm rings at the periods that were sent; 1, one does; 2, refused, and the
     history is as it was.
     """
-    check_table_output(options)
-    check_output(options["page"])
+    check_ending(options["history"], "parquet")
+    files, page = (model, table, options["history"]), (options["page"], "page")
+    check_outputs(files, (options["output"], options["format"]), page)
     if (model is None) != (table is None):
         raise click.UsageError("MODEL and TABLE belong together: give both, or none")
     if model is not None and options["undo"] is not None:

@@ -36,8 +36,7 @@ from kdey.cli.options import (
     table_options,
 )
 from kdey.cli.output import (
-    check_output,
-    check_table_output,
+    check_outputs,
     deliver,
     guarded,
     output_options,
@@ -184,7 +183,7 @@ def fit(table: str, label: str, output: str, **options: Any) -> None:
     by default; --method chooses a single one, with one classifier. With --scores the columns are
     the posteriors of a classifier of your own, on rows it was not fitted on.
     """
-    check_output(output)
+    check_outputs((table,), (output, "model"))
     training = read_labelled(table, {**options, "label": label})
     quantifier = _fit(training, names(options["scores"]), table, options)
     from kdey import save
@@ -429,7 +428,7 @@ def evaluate(table: str, **options: Any) -> None:
     Rows are split once; methods share the classifier that is fitted on one part, and bags are
     drawn from the other.
     """
-    check_table_output(options)
+    check_outputs((table, options["model"]), (options["output"], options["format"]))
     results = (
         _evaluate_model(table, options) if options["model"] else _evaluate_methods(table, options)
     )
@@ -514,8 +513,8 @@ def _evaluate_fitted(
 @guarded
 def select(table: str, **options: Any) -> None:
     """Try settings of a method on validation bags; the best is fitted on the whole TABLE."""
-    for path in (options["output"], options["model"]):
-        check_output(path)
+    outputs = (options["output"], options["format"]), (options["model"], "model")
+    check_outputs((table,), *outputs)
     training = read_labelled(table, options)
     search = _search(training, options)
     if options["model"]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdey.cli.output import Command, in_options, say
+from kdey.cli.output import CONFIG, Command, in_options, say
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -533,6 +533,7 @@ def read_config(ctx: click.Context, _: click.Parameter, path: str | None) -> str
             )
         defaults[name] = _option_value(value, known[name].multiple)
     ctx.default_map = {**(ctx.default_map or {}), **defaults}
+    ctx.meta[CONFIG] = path
     return path
 
 

@@ -34,11 +34,12 @@ import re
 import shlex
 import shutil
 import signal
+import stat
 import sys
 import threading
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from textwrap import wrap
 from types import FrameType
@@ -356,21 +357,72 @@ def output_options(command: Command) -> Command:
     return chosen(target(command))
 
 
-def check_output(output: str | None) -> None:
-    """Raise where the output cannot be written, before any work."""
-    if output is not None:
-        from kdey._io import check_writable
+#: Endings of files, by what the files hold. ``.gz`` is none of what commands write.
+_ENDINGS = {
+    "csv": (".csv", ".tsv"),
+    "json": (".json",),
+    "parquet": (".parquet",),
+    "xlsx": (".xlsx", ".xls", ".xlsm", ".ods"),
+    "gzip": (".gz",),
+    "page": (".html", ".htm"),
+    "model": (".kdey",),
+}
+#: Where a command keeps the path of its TOML file of options.
+CONFIG = "kdey.config"
 
-        check_writable(output)
+
+def check_outputs(inputs: Iterable[str | None], *outputs: tuple[str | None, str | None]) -> None:
+    """Raise before any work where an output cannot be written, or would destroy another file.
+
+    Parameters
+    ----------
+    inputs : paths that the command reads, "-" for standard input
+    outputs : pairs of a path and what is written there
+        One of ``OUTPUTS``, "page" or "model"; None: the table that the ending of the path names.
+
+    Raises
+    ------
+    ValueError
+        If an output is an input or another output, through whatever path or link, or if its ending
+        is that of another format.
+    OSError
+        If it cannot be written.
+    """
+    from kdey._io import check_writable
+    from kdey.tables.output import format_of
+
+    read = [path for path in (*inputs, click.get_current_context().meta.get(CONFIG)) if path]
+    written: list[str] = []
+    for path, kind in outputs:
+        if path is None:
+            continue
+        if any(_is_same_file(path, other) for other in read):
+            raise ValueError(f"{path}: this file is read: name another one for the output")
+        if any(_is_same_file(path, other) for other in written):
+            raise ValueError(f"{path}: two outputs cannot be one file")
+        check_ending(path, format_of(path) if kind is None else kind)
+        check_writable(path)
+        written.append(path)
 
 
-def check_table_output(options: dict[str, Any]) -> None:
-    """As :func:`check_output` for ``--format`` and ``--output`` of a table."""
-    check_output(options["output"])
-    if options["format"] is None:
-        from kdey.tables.output import format_of
+def check_ending(path: str, kind: str) -> None:
+    """Raise ValueError if the name of a file ends as files of another kind do."""
+    ending = os.path.splitext(path)[1].lower()
+    if any(ending in known for other, known in _ENDINGS.items() if other != kind):
+        noun = {"page": "an HTML page", "model": "a model file"}.get(kind, f"a {kind} table")
+        own = f" such as {_ENDINGS[kind][0]}" if kind in _ENDINGS else ""
+        raise ValueError(f"{path}: {noun} cannot end in {ending}: choose another ending{own}")
 
-        format_of(options["output"])
+
+def _is_same_file(path: str, read: str) -> bool:
+    """Return whether two paths lead to one regular file, or to one place where none is yet."""
+    if read != "-" and os.path.realpath(path) == os.path.realpath(read):
+        return not os.path.exists(path) or os.path.isfile(path)
+    try:
+        status = os.stat(0 if read == "-" else read)
+        return stat.S_ISREG(status.st_mode) and os.path.samestat(os.stat(path), status)
+    except (OSError, ValueError):  # One of them is not there, or is no path at all.
+        return False
 
 
 #: Characters of a line in a file, where there is no terminal.
