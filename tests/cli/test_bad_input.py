@@ -285,3 +285,43 @@ def test_errors_name_options_and_what_may_be_missing(tmp_path: Path) -> None:
     assert "(--missing-values '??,unknown'), leave the column out (--ignore age)" in said
     assert "(--type age=category)" in said
     assert run("fit", path, *rest, "--missing-values", "??,unknown").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("estimate", "M", "T", "--by", "shpo"), "did you mean 'shop'?"),
+        (("estimate", "M", "T", "--time", "dya"), "no key column 'dya'"),
+        (("estimate", "M", "T", "--weights", "mass"), "no column 'mass'"),
+        (("estimate", "M", "T", "--scores", "p1,p2"), "no columns 'p1', 'p2'"),
+        (("estimate", "M", "T", "--every", "1w"), "every needs time"),
+        (("estimate", "M", "T", "--shrink"), "shrink needs groups"),
+        (("compare", "M", "T", "--by", "shpo"), "did you mean 'shop'?"),
+        (("report", "M", "T", "--label", "knid"), "no label column 'knid'"),
+        (("report", "M", "T", "--strata", "region"), "no column 'region'"),
+        (("monitor", "M", "T", "--history", "H", "--time", "dya"), "no key column 'dya'"),
+        (("monitor", "M", "T", "--history", "H", "--time", "day", "--above", "bad"), "--above"),
+        (("evaluate", "T", "--label", "knid", "--model", "M"), "no label column 'knid'"),
+        (("fit", "T", "--label", "knid", "-o", "x.kdey"), "no label column 'knid'"),
+        (("fit", "T", "--label", "kind", "--ignore", "shpo", "-o", "x.kdey"), "no column 'shpo'"),
+    ],
+)
+def test_columns_and_options_are_checked_before_a_model_loads_or_rows_are_read(
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    says: str,
+) -> None:
+    """A typo was answered after the model had loaded, or all rows had been scored."""
+
+    def too_late(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a model is loaded, or rows are read")
+
+    monkeypatch.setattr("kdey.load", too_late)
+    monkeypatch.setattr("kdey.tables.files.TableFile.read", too_late)
+    monkeypatch.setattr("kdey.tables.files.TableFile.batches", too_late)
+    table = write(tmp_path / "t.csv", rows())
+    paths = {"M": model, "T": table, "H": tmp_path / "h.parquet"}
+    result = run(*(paths.get(text, text) for text in arguments))
+    assert (result.exit_code, says in result.stderr) == (2, True), result.output

@@ -15,6 +15,7 @@ import click
 
 from kdey.cli.options import (
     asked_of,
+    check_columns,
     comparison_options,
     comparison_side,
     group_options,
@@ -43,10 +44,24 @@ if TYPE_CHECKING:
     from kdey.monitoring import Alarm, Bound, History, MonitorSettings, MonitorUpdate
     from kdey.quantifiers.aggregative import AggregativeQuantifier
     from kdey.report import Report
+    from kdey.tables.files import TableFile
 
 
 #: Groups or findings that are named on standard error; the table has all of them.
 _MOST_NAMED = 5
+
+
+def _opened(
+    model: str, table: str, options: dict[str, Any]
+) -> tuple[AggregativeQuantifier, TableFile]:
+    """Return a model and a table; what is wrong with the options is said before it is loaded."""
+    file = open_table(table, options)
+    check_columns(file, options)
+    if "by" in options:
+        from kdey.groups import Request
+
+        Request.of(**asked_of(options, None))
+    return _load(model, options["jobs"]), file
 
 
 def _load(model: str, jobs: int) -> AggregativeQuantifier:
@@ -108,7 +123,7 @@ def _estimate_groups(
     from kdey.groups import Request, estimate_table
     from kdey.intervals.display import check_key_names
 
-    quantifier = _load(model, options["jobs"])
+    quantifier, file = _opened(model, table, options)
     request = Request.of(**asked_of(options, quantifier.classes_))
     check_key_names(
         request.grouping.names,
@@ -116,7 +131,6 @@ def _estimate_groups(
         wide=options["wide"],
         labelled=request.labelled is not None,
     )
-    file = open_table(table, options)
     # Reading and solving each count a row once.
     with progress(2 * (file.n_rows or 0), "rows", "auto" if file.n_rows else False) as shown:
         groups = estimate_table(
@@ -209,9 +223,9 @@ def _compare(
 ) -> pa.Table:
     from kdey.groups import compare_groups
 
-    quantifier = _load(model, options["jobs"])
+    quantifier, file = _opened(model, table, options)
     asked = asked_of(options, quantifier.classes_)
-    compared = compare_groups(quantifier, open_table(table, options), against=against, **asked)
+    compared = compare_groups(quantifier, file, against=against, **asked)
     return compared.to_frame("pyarrow")
 
 
@@ -276,10 +290,10 @@ def _make_report(model: str, table: str, options: dict[str, Any]) -> Report:
 
     from kdey.report import make_report
 
-    quantifier = _load(model, options["jobs"])
+    quantifier, file = _opened(model, table, options)
     report = make_report(
         quantifier,
-        open_table(table, options),
+        file,
         against=comparison_side(options["against"]),
         truth=options["label"],
         title=options["title"],
@@ -365,23 +379,24 @@ def _add(model: str, table: str, options: dict[str, Any]) -> list[Alarm]:
 
     if (options["period"] is None) == (options["time"] is None):
         raise click.UsageError("say the period of the rows: --period, or --time with its column")
+    settings = _settings(options)
+    chosen = Options(
+        missing=options["missing"],
+        min_size=options["min_size"],
+        date_format=options["date_format"],
+    )
     update = add(
-        _load(model, options["jobs"]),
-        open_table(table, options),
+        *_opened(model, table, options),
         options["history"],
         period=options["period"],
         time=options["time"],
         every=options["every"],
-        settings=_settings(options),
+        settings=settings,
         overwrite=options["replace"],
         new_model=options["new_model"],
         scores=names(options["scores"]) or None,
         confidence=options["confidence"],
-        options=Options(
-            missing=options["missing"],
-            min_size=options["min_size"],
-            date_format=options["date_format"],
-        ),
+        options=chosen,
     )
     _say_update(update)
     _write_page(update.history, options["page"])

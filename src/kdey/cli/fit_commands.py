@@ -24,6 +24,7 @@ from kdey.cli.model_options import (
     refuse_pool_options,
 )
 from kdey.cli.options import (
+    check_columns,
     config_option,
     label_options,
     literal,
@@ -35,14 +36,7 @@ from kdey.cli.options import (
     settings,
     table_options,
 )
-from kdey.cli.output import (
-    check_outputs,
-    deliver,
-    guarded,
-    output_options,
-    printable,
-    say,
-)
+from kdey.cli.output import check_outputs, deliver, guarded, output_options, printable, say
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -469,11 +463,12 @@ def _evaluate_model(table: str, options: dict[str, Any]) -> Results:
     from kdey.tables.schema import match_labels
     from kdey.tables.training import labelled_rows
 
+    file = open_table(table, options)
+    check_columns(file, options)
     quantifier = load(options["model"])
     schema = quantifier.model_.table_schema
     if schema is None or not schema.feature_names:
         raise TableError(f"{options['model']}: the model was not fitted on features of a table")
-    file = open_table(table, options)
     frame = file.read()
     try:
         labelled, rows = labelled_rows(frame, table_options(options, file), file.first_row)

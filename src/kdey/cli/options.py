@@ -30,6 +30,15 @@ _CHOSEN = (
     *("confidence", "target", "min_size", "check_fit", "level", "believe", "selection"),
     *("missing", "date_format", "strata", "weights", "clusters"),
 )
+#: Options that name columns which the table must have, by what messages call these.
+_COLUMN_OPTIONS = {
+    "key column": ("by", "time"),
+    "label column": ("label",),
+    "column": (
+        *("features", "ignore", "scores"),
+        *("labelled", "selection", "weights", "clusters", "strata"),
+    ),
+}
 
 
 def names(texts: Iterable[str]) -> list[str]:
@@ -158,6 +167,27 @@ def open_table(path: str, options: Mapping[str, Any]) -> TableFile:
     return file
 
 
+def check_columns(file: TableFile, options: Mapping[str, Any]) -> None:
+    """Raise TableError if the table lacks a column that an option names.
+
+    Only the header is read: a typo is answered before a model is loaded or a row is read.
+    """
+    from kdey.tables.columns import require_names
+    from kdey.tables.files import TableError
+
+    for what, of_columns in _COLUMN_OPTIONS.items():
+        values = [options[name] for name in of_columns if options.get(name)]
+        wanted = [
+            v for value in values for v in ([value] if isinstance(value, str) else names(value))
+        ]
+        try:
+            require_names(file.columns, wanted, what)
+        except TableError:
+            raise
+        except ValueError as error:
+            raise TableError(f"{file.name}: {error}") from error
+
+
 def label_options(command: Command) -> Command:
     """Give a command the options of a labelled table."""
     return with_options(
@@ -223,6 +253,7 @@ def read_labelled(table: str, options: Mapping[str, Any]) -> TrainingTable:
     from kdey.tables.training import training_table
 
     file = open_table(table, options)
+    check_columns(file, options)
     frame = file.read()
     try:
         training = training_table(frame, table_options(options, file), file.first_row)
@@ -384,7 +415,7 @@ def labelled_options(command: Command) -> Command:
     )
 
 
-def asked_of(options: Mapping[str, Any], classes: NDArray[Any]) -> dict[str, Any]:
+def asked_of(options: Mapping[str, Any], classes: NDArray[Any] | None) -> dict[str, Any]:
     """Return what the options of groups ask for, as keywords of :func:`kdey.predict_groups`.
 
     Parameters
@@ -392,7 +423,8 @@ def asked_of(options: Mapping[str, Any], classes: NDArray[Any]) -> dict[str, Any
     options : mapping
         Those of :func:`group_options` and, where a command has them, of :func:`survey_options` and
         :func:`labelled_options`, and how groups are pooled.
-    classes : array of shape (k,)
+    classes : array of shape (k,) or None
+        None: before the model is loaded, to check the others; ``--merge`` is left out.
     """
     from kdey.options import Options
 
@@ -402,7 +434,7 @@ def asked_of(options: Mapping[str, Any], classes: NDArray[Any]) -> dict[str, Any
     chosen = {name: options[name] for name in _CHOSEN if name in options}
     chosen["scores"] = names(options["scores"]) or None
     chosen["key_types"] = kinds_of(options["key_types"], "--key-type", ("integer", "text"))
-    if "merge" in options:
+    if classes is not None and "merge" in options:
         chosen["merge"] = merge_of(options, classes)
     if "stratum_shares" in options:
         chosen["stratum_shares"] = stratum_shares_of(options)
