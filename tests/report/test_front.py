@@ -9,9 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from kdey import PACC
+from kdey import PACC, KDEyML
 from kdey.diagnostics import FitVerdict, NotChecked
 from kdey.report import Report, group_table, make_report
 from kdey.report.drawing import NARROW, WIDE, wrapped
@@ -163,6 +164,47 @@ def test_more_series_than_fit_are_the_largest_in_their_order() -> None:
     assert len(drawn_classes(table)) == 2
     page = make_report(rows, by=["shop"], time="week").html()
     assert "The 12 largest of 14 groups are drawn." in page
+
+
+def test_the_share_in_training_lies_within_the_axis() -> None:
+    """A share of 25 % in training was drawn at 15 %, the end of the axis."""
+    rows = group_rows(["week"], [(w,) for w in weeks(4)], ["a", "b"])
+    for row in rows:
+        low = row["class"] == "a"
+        row |= {"estimate": 0.1, "low": 0.08, "high": 0.12} if low else {}
+        row["training"] = 0.252 if low else 0.748
+    drawn = "".join(time_figure(group_table(rows, [], "week")).parts)
+    placed = [
+        float(y) for y in re.findall(r'y1="([\d.]+)"[^>]*class="training-line"><title', drawn)
+    ]
+    grid = [float(y) for y in re.findall(r'y1="([\d.]+)"[^>]*class="grid"', drawn)]
+    # The axis of the first panel ends at 30 %.
+    assert placed[0] == pytest.approx(max(grid) - 0.252 / 0.3 * (max(grid) - min(grid)))
+
+
+def test_classes_are_drawn_by_their_share_among_all_rows() -> None:
+    """A class that was large in one tiny group took the place of a frequent one."""
+    keys = [(f"shop {s:02d}", w) for s in range(12) for w in weeks(2)]
+    rows = group_rows(["shop", "week"], keys, ["a", "b", "c"])
+    for row in rows:
+        tiny = row["shop"] == "shop 00"
+        share = {"a": 0.0, "b": 0.1, "c": 0.9} if tiny else {"a": 0.6, "b": 0.39, "c": 0.01}
+        row["n"] = 11 if tiny else 500
+        row |= dict.fromkeys(("estimate", "low", "high"), share[row["class"]])
+    assert drawn_classes(group_table(rows, ["shop"], "week")) == ["a", "b"]
+
+
+def test_labels_that_trained_the_model_confirm_nothing() -> None:
+    """The page said of the training table that known labels agree."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["no", "yes"], [60, 40])
+    table = pd.DataFrame({"x": rng.normal(size=100) + 2.0 * (y == "yes"), "kind": y})
+    q = KDEyML(bandwidth=0.1).fit(table[["x"]], y)
+    page = make_report(q, table, truth="kind").html()
+    assert "Known labels agree" not in page
+    assert "its training data" in page
+    fewer = make_report(q, table[5:], truth="kind").html()
+    assert "only of records that the model was not trained on" in fewer
 
 
 @pytest.mark.parametrize(

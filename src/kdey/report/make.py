@@ -37,7 +37,7 @@ from kdey.groups import (
     score,
 )
 from kdey.intervals import Estimate, Estimates
-from kdey.model import Fitted, model_of
+from kdey.model import Fitted, Model, model_of
 from kdey.options import Options
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.report.html import FORMATS, FigureFormat, Page, figure_files, render_page
@@ -550,6 +550,15 @@ class ScoredSource:
             raise ValueError(f"label column {label!r} holds no labels")
         shares = [counts.get(name, 0) / total for name in classes.tolist()]
         return np.asarray(self.request.merging(classes).matrix @ shares)
+
+    @property
+    def labels_look_trained(self) -> bool:
+        """Whether the table has as many known labels of each class as the model was fitted on."""
+        model, counts = model_of(self.quantifier), self.scored.label_counts
+        if not counts or not isinstance(model, Model):
+            return False
+        found = [counts.get(name, 0) for name in model.classes.tolist()]
+        return bool(np.array_equal(model.label_counts, found))
 
     def settings(self) -> dict[str, str]:
         """Return what the settings on the page say of the rows."""

@@ -445,7 +445,7 @@ def drawn_classes(table: GroupTable, marked: Mapping[str, TimeMarks] | None = No
     first = {} if marked is None else marked
     n_series = min(len(table.series), MOST_SERIES)
     most = max(1, min(MOST_CLASSES, _MOST_TIME_PANELS // n_series))
-    ordered = sorted(table.classes, key=lambda label: (label not in first, -_peak(table, label)))
+    ordered = sorted(table.classes, key=lambda c: (c not in first, -_overall_share(table, c)))
     return sorted(ordered[:most], key=table.classes.index)
 
 
@@ -654,10 +654,21 @@ def _labels(
 
 
 def _peak(table: GroupTable, label: str) -> float:
-    shares = [
-        row.high or row.estimate or 0.0 for g in table.groups for row in g.rows if row.name == label
+    """Return the largest value that is drawn of a class, the share in training included."""
+    drawn = (row for g in table.groups for row in g.rows if row.name == label)
+    values = [v for row in drawn for v in (row.estimate, row.high, row.training) if v is not None]
+    return max(values, default=1.0)
+
+
+def _overall_share(table: GroupTable, label: str) -> float:
+    """Return the share of a class among the rows of all groups that were estimated."""
+    known = [
+        (group.n, row.estimate)
+        for group in table.groups
+        for row in group.rows
+        if row.name == label and row.estimate is not None
     ]
-    return max(shares, default=1.0)
+    return sum(n * share for n, share in known) / max(sum(n for n, _ in known), 1)
 
 
 def _describe_series(table: GroupTable, classes: Sequence[str]) -> str:

@@ -225,14 +225,30 @@ def _against_naive(rows: Sequence[ClassRow]) -> list[str]:
     ]
 
 
-def against_labels(rows: Sequence[ClassRow]) -> list[str]:
-    """Return for which classes the known labels lie outside the limits, if any are known."""
+def against_labels(rows: Sequence[ClassRow], look_trained: bool = False) -> list[str]:
+    """Return for which classes the known labels lie outside the limits, if any are known.
+
+    Parameters
+    ----------
+    rows : sequence of ClassRow
+    look_trained : bool
+        Whether the labels look like those that the model was fitted on, which test nothing.
+    """
     known = [row for row in rows if row.truth is not None]
     if not known:
         return []
+    if look_trained:
+        return [
+            "Known labels are not compared: there are exactly as many of each class as the model "
+            "was trained on. They seem to be its training data, which cannot show whether it "
+            "is right about new records."
+        ]
     outside = [row for row in known if row.outside(row.truth)]
     if not outside:
-        return ["Known labels agree: their shares lie within the limits of every class."]
+        return [
+            "Known labels agree: their shares lie within the limits of every class. (This says "
+            "something only of records that the model was not trained on.)"
+        ]
     named = [f"“{row.name}” ({percent(row.truth)} of the labels)" for row in outside[:_NAMED]]
     more = len(outside) - _NAMED
     others = f", and of {more} more" if more > 0 else ""
