@@ -349,3 +349,35 @@ def test_template_errors_count_twice_in_limits_with_labels() -> None:
     total = base.covariance + templates
     expected = np.linalg.pinv(np.linalg.pinv(total) + np.linalg.pinv(labels / 20))
     np.testing.assert_allclose(combine(sample, base)[1], expected, atol=0.1 * expected.max())
+
+
+def test_labels_that_were_chosen_by_class_are_doubted() -> None:
+    """Fifty labels of one class, chosen as such, were said not to contradict label shift."""
+    q, rng = fitted(), np.random.default_rng(4)
+    p, y = bag(600, [0.3, 0.4, 0.3], rng)
+    chosen = np.flatnonzero(y == 0)[:50]
+    result = q.estimate_posteriors(p, labelled=(chosen, y[chosen]))
+    assert result.draw_p_value is not None
+    assert result.draw_p_value < 0.01
+    assert "may not be a random draw" in result.verdict
+    assert "do not contradict" not in result.verdict
+    assert result.verdict in result.notes
+    assert result.to_dict()["draw_p_value"] == result.draw_p_value
+    selection = np.full(50, 0.5)
+    told = q.estimate_posteriors(
+        p, labelled=(chosen, y[chosen]), options=Options(selection=selection)
+    )
+    assert told.draw_p_value is None
+
+
+@pytest.mark.parametrize("n_labels", [5, 40])
+def test_random_labels_are_rarely_doubted(n_labels) -> None:
+    """Also where few rows have scores that most others lack, and labels are few."""
+    q, rng = fitted(), np.random.default_rng(5)
+    doubted = 0
+    for _ in range(60):
+        p, y = bag(300, [0.02, 0.9, 0.08], rng)
+        rows = rng.choice(300, n_labels, replace=False)
+        result = q.estimate_posteriors(p, labelled=(rows, y[rows]))
+        doubted += "random draw" in result.verdict
+    assert doubted <= 3

@@ -28,38 +28,55 @@ it held.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtrc
-
-from kdey.bags import Array, Bags, sampled_bags
-from kdey.intervals.analytic import densities, moment_rows as rows_of_moments, training_rows
-from kdey.intervals.estimate import Decisions, Estimate
+from kdey.bags import Array
+from kdey.bags import Bags
+from kdey.bags import sampled_bags
+from kdey.intervals.analytic import densities
+from kdey.intervals.analytic import moment_rows as rows_of_moments
+from kdey.intervals.analytic import training_rows
+from kdey.intervals.estimate import Decisions
+from kdey.intervals.estimate import Estimate
 from kdey.intervals.merging import Merging
-from kdey.intervals.moments import PSEUDO_OBSERVATIONS, ClassRows, adapted, class_rows, smoothed
-from kdey.labelled.shares import (
-    Labelled,
-    LabelledSample,
-    Shares,
-    joint_solution,
-    label_shift_shares,
-    labelled_sample,
-    labels_alone,
-    prediction_powered,
-    sample_offsets,
-    without_labels,
-)
-from kdey.matching import Solution, exact_solution
+from kdey.intervals.moments import ClassRows
+from kdey.intervals.moments import PSEUDO_OBSERVATIONS
+from kdey.intervals.moments import adapted
+from kdey.intervals.moments import class_rows
+from kdey.intervals.moments import smoothed
+from kdey.labelled.shares import Labelled
+from kdey.labelled.shares import LabelledSample
+from kdey.labelled.shares import Shares
+from kdey.labelled.shares import joint_solution
+from kdey.labelled.shares import label_shift_shares
+from kdey.labelled.shares import labelled_sample
+from kdey.labelled.shares import labels_alone
+from kdey.labelled.shares import prediction_powered
+from kdey.labelled.shares import sample_offsets
+from kdey.labelled.shares import without_labels
+from kdey.matching import Solution
+from kdey.matching import exact_solution
+from kdey.matching.base import Solution
+from kdey.matching.base import exact_solution
 from kdey.model import Model
-from kdey.options import LABEL_SHIFT, LABELS, PREDICTION_POWERED, WAYS, Options
+from kdey.options import LABELS
+from kdey.options import LABEL_SHIFT
+from kdey.options import Options
+from kdey.options import PREDICTION_POWERED
+from kdey.options import WAYS
 from kdey.rows import Rows
+from kdey.rows.base import Rows
 from kdey.rows.posterior import RatioMap
+from numpy.typing import ArrayLike
+from numpy.typing import NDArray
+from scipy.special import chdtrc
+from typing import Any
+import numpy as np
+
 
 #: The note of bags in which every instance has a label.
 ALL_LABELLED = "every instance has a label, so that the three estimates are the same"
@@ -93,18 +110,29 @@ class LabelledEstimate(Estimate):
     n_labels : int
     shift_test : LabelShiftTest or None
         The test of label shift; None if the method keeps no training posteriors.
+    draw_p_value : float or None
+        How probable it is that a random draw differs as much from the bag in its predictions as the
+        labelled instances do; None if that was not tested, as where ``selection`` is given.
     """
 
     alternatives: dict[str, Estimate] = field(default_factory=dict)
     believed: str = PREDICTION_POWERED
     n_labels: int = 0
     shift_test: LabelShiftTest | None = None
+    draw_p_value: float | None = None
 
     @property
     def verdict(self) -> str:
         """Which estimate is believed and why, in one or two sentences."""
         believed, test = self.believed, self.shift_test
         labels = "1 label" if self.n_labels == 1 else f"{self.n_labels:,} labels"
+        doubt = self._doubt_of_the_draw
+        if doubt is not None:
+            return (
+                f"the {labels} of this bag may not be a random draw: {doubt}. Estimates that use "
+                "labels which were chosen by what they are may be wrong by more than their limits "
+                "say: draw them at random, give the probabilities of selection, or leave them out"
+            )
         first = f"with {labels} of this bag, believe the {believed} estimate, {_REASONS[believed]}"
         if test is None:
             return f"{first}; label shift could not be tested, because no training data are kept"
@@ -120,6 +148,19 @@ class LabelledEstimate(Estimate):
             f"{widths[LABEL_SHIFT]:.3f} wide on average instead of "
             f"{widths[PREDICTION_POWERED]:.3f}, but labels cannot prove it"
         )
+
+    @property
+    def _doubt_of_the_draw(self) -> str | None:
+        """Why the labels may not be a random draw; None if nothing speaks against it."""
+        p, test = self.draw_p_value, self.shift_test
+        if p is not None and p < _DRAW_LEVEL:
+            return f"labelled rows differ from the others in their scores (p = {p:.2g})"
+        shift, labels = self.alternatives[LABEL_SHIFT], self.alternatives[LABELS]
+        apart = (shift.low > labels.high) | (labels.low > shift.high)
+        if p is not None and test is not None and not test.rejected and apart.any():
+            where = self.classes[int(np.argmax(apart))]
+            return f"the limits of {where!s} by labels and under label shift lie apart"
+        return None
 
     def with_diagnostics(self, details: dict[str, Any]) -> LabelledEstimate:
         """Return the result with more diagnostics, such as the verdict of the fit check."""
@@ -146,6 +187,7 @@ class LabelledEstimate(Estimate):
             "n_labels": self.n_labels,
             "verdict": self.verdict,
             "label_shift_test": None if test is None else test.to_dict(),
+            "draw_p_value": self.draw_p_value,
             "alternatives": {name: part.to_dict() for name, part in self.alternatives.items()},
         }
 
@@ -239,7 +281,7 @@ def estimate_labelled_bags(
     bases, solutions = _solve(model, points, rows, samples, options, n_threads)
     results = []
     for run, sample, base, solution in zip(runs, samples, bases, solutions, strict=True):
-        f, moments, shift_test = None, None, None
+        f, moments, shift_test, draw = None, None, None, None
         if predictor is not None:
             f, moments = predictor.predict(run, solution.prevalence[0], sample.bag_size)
         shares, notes = _shares(sample, base, solution, f, groups, options)
@@ -248,7 +290,9 @@ def estimate_labelled_bags(
         )
         if test and f is not None and moments is not None:
             shift_test = label_shift_test(f, moments, sample, options.random_state)
-        results.append(_believed(alternatives, options.believe, sample.n_labels, shift_test))
+            if base is not None and sample.selection is None:
+                draw = random_draw_p_value(f, sample, options.random_state)
+        results.append(_believed(alternatives, options.believe, sample.n_labels, shift_test, draw))
     return results
 
 
@@ -350,6 +394,7 @@ def _believed(
     believed: str,
     n_labels: int,
     shift_test: LabelShiftTest | None,
+    draw_p_value: float | None,
 ) -> LabelledEstimate:
     """Return the result whose estimate is the believed one of the alternatives."""
     chosen = alternatives[believed]
@@ -360,6 +405,7 @@ def _believed(
         believed=believed,
         n_labels=n_labels,
         shift_test=shift_test,
+        draw_p_value=draw_p_value,
     )
     notes = [*chosen.diagnostics["notes"], result.verdict]
     return replace(result, diagnostics={**chosen.diagnostics, "notes": notes})
@@ -375,6 +421,10 @@ _CUTOFF = 1e-6
 TEMPLATE_INFLATION = 3.0
 #: With more labels the statistic is compared with a chi-square distribution.
 _MOST_DRAWN = 500
+#: Labels with smaller p-values of the draw are doubted.
+_DRAW_LEVEL = 0.01
+#: P-values of the draw above this are not looked at more closely.
+_CLEAR = 0.1
 #: Number of residuals that are drawn in all, about 30 ms.
 _MOST_RESIDUALS = 200_000
 
@@ -686,3 +736,44 @@ def label_shift_test(
         null = effect * statistics(moments.draw_means(sample.codes, w, n_draws, seed))
         p_value = float((1 + (null >= statistic).sum()) / (n_draws + 1))
     return LabelShiftTest(statistic, len(d) - 1, p_value)
+
+
+def random_draw_p_value(f: Array, sample: LabelledSample, seed: int = 0) -> float:
+    """Return the p-value of labelled instances being a random draw of their bag.
+
+    The mean prediction of the labelled instances is compared with that of the bag. Of few labels,
+    whose means are far from normal, random draws of as many instances tell what is usual.
+
+    Parameters
+    ----------
+    f : array of shape (size, k)
+        Predictions of all instances.
+    sample : LabelledSample
+        Without probabilities of selection.
+    seed : int
+        Seed of the draws.
+    """
+    members, w = sample.members, sample.label_weights
+    share = sample.shares(members)
+    mean = share @ f[members]
+    centred = np.zeros(f.shape)
+    centred[members] = f[members] - mean
+    spread = (centred[members] * share[:, None]).T @ centred[members]
+    values, vectors = np.linalg.eigh(spread)
+    kept = values > max(_CUTOFF * float(values.max()), np.finfo(np.float64).tiny)
+    left = 1.0 / sample.label_size - 1.0 / sample.bag_size
+    if not kept.any() or left <= 0.0:
+        return 1.0
+    z = centred @ (vectors[:, kept] / np.sqrt(values[kept]))
+    influence = np.zeros(z.shape)
+    influence[sample.positions] = w[:, None] * z[sample.positions]
+    factor = max(float(sample.design_effect(influence).max()), 1.0) * left
+    statistic = float(((w @ z[sample.positions]) ** 2).sum()) / factor
+    p_value = float(chdtrc(int(kept.sum()), statistic))
+    if p_value > _CLEAR or sample.n_labels > _MOST_DRAWN:
+        return p_value
+    rng, n_draws, n = np.random.default_rng(seed), 999, sample.n_labels
+    drawn = (members[rng.choice(len(members), n, replace=False)] for _ in range(n_draws))
+    means = (np.average(z[rows], axis=0, weights=sample.weights[rows]) for rows in drawn)
+    null = np.array([float((m**2).sum()) / left for m in means])
+    return float((1 + (null >= statistic).sum()) / (n_draws + 1))
