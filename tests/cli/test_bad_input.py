@@ -4,19 +4,20 @@ Rows of text files are counted as an editor counts lines: the header is row 1.
 """
 
 from __future__ import annotations
-
-import os
+from .cases import FAST
+from .cases import rows
+from .cases import run
+from .cases import without
+from .cases import write
+from kdey import PACC
+from kdey import save
+from kdey.tables import files as reading
 from pathlib import Path
 from typing import Any
-
 import numpy as np
+import os
 import polars as pl
 import pytest
-
-from kdey import PACC, save
-from kdey.tables import files as reading
-
-from .cases import FAST, rows, run, without, write
 
 
 def refused(*arguments: Any, says: tuple[str, ...], **options: Any) -> None:
@@ -173,10 +174,10 @@ def test_scores(tmp_path: Path, model: Path) -> None:
         path = write(tmp_path / "s.csv", table)
         rest = ("--scores", "bad,good", "--missing", "error")
         refused("estimate", model, path, *rest, says=("s.csv: ", message))
-    path = write(tmp_path / "s.csv", good)
+    path = write(tmp_path / "s.csv", [{**row, "n": 1} for row in good])
     refused("estimate", model, path, "--by", "n", says=("'n' has the name of a column",))
     refused("estimate", model, path, "--scores", "bad", says=("one column per class, 2",))
-    refused("estimate", model, path, "--scores", "bad,nope", says=("not 'nope'",))
+    refused("estimate", model, path, "--scores", "bad,nope", says=("no column 'nope'",))
     refused("estimate", model, path, "--scores", "p1,p2", says=("no score columns 'p1', 'p2'",))
 
 

@@ -24,8 +24,18 @@ On a terminal, columns of a table give way where there is no room; digits never 
 """
 
 from __future__ import annotations
-
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import contextmanager
+from textwrap import wrap
+from types import FrameType
+from typing import Any
+from typing import TYPE_CHECKING
+from typing import TypeVar
 import ast
+import click
 import errno
 import functools
 import io
@@ -39,18 +49,10 @@ import sys
 import threading
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from textwrap import wrap
-from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import click
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from kdey.tables.output import Table
+    import pyarrow as pa
 
 
 PROBLEMS, REFUSED, INTERRUPTED = 1, 2, 130
@@ -400,8 +402,8 @@ def check_outputs(inputs: Iterable[str | None], *outputs: tuple[str | None, str 
             raise ValueError(f"{path}: this file is read: name another one for the output")
         if any(_is_same_file(path, other) for other in written):
             raise ValueError(f"{path}: two outputs cannot be one file")
-        check_ending(path, format_of(path) if kind is None else kind)
         check_writable(path)
+        check_ending(path, format_of(path) if kind is None else kind)
         written.append(path)
 
 
