@@ -284,3 +284,32 @@ for start in (run, lambda: (t := threading.Thread(target=run), t.start(), t.join
     command = [sys.executable, "-c", code, "inspect", str(model)]
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     assert done.stdout == "True\nTrue\n", done.stderr
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("estimat", "estimate"), ("Fit", "fit")])
+def test_a_mistyped_command_suggests_the_right_one(typed: str, meant: str) -> None:
+    result = run(typed)
+    assert result.exit_code == 2
+    assert f"Did you mean {meant!r}?" in result.stderr
+    assert "Did you mean" not in run("xyzzy").stderr
+
+
+def test_ctrl_c_during_imports_ends_with_its_code_and_without_a_traceback() -> None:
+    """Python printed a traceback through the importer, and ended with 1."""
+    code = """
+import sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+from kdey.cli import main
+main()
+"""
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "")

@@ -18,4 +18,6 @@ def main() -> None:
         if error.name != "click":
             raise
         sys.exit("the kdey command needs its extra: pip install 'kdey[cli]'")
+    except KeyboardInterrupt:  # Nothing stands that could say so yet.
+        sys.exit(130)
     run_process(kdey)

@@ -5,6 +5,7 @@ Help and completion must not load NumPy, nor may this file.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -44,6 +45,15 @@ class LazyGroup(click.Group):
         module = import_module(f"kdey.cli.{COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(module, cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the first word names; a mistyped one is told what is near."""
+        near = get_close_matches(args[0].lower(), COMMANDS, n=1) if args else []
+        if near and args[0] not in COMMANDS and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         """Parse the options; see :mod:`kdey.cli.output` for how this may end."""
