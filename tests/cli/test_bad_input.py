@@ -177,7 +177,7 @@ def test_scores(tmp_path: Path, model: Path) -> None:
     path = write(tmp_path / "s.csv", [{**row, "n": 1} for row in good])
     refused("estimate", model, path, "--by", "n", says=("'n' has the name of a column",))
     refused("estimate", model, path, "--scores", "bad", says=("one column per class, 2",))
-    refused("estimate", model, path, "--scores", "bad,nope", says=("no column 'nope'",))
+    refused("estimate", model, path, "--scores", "bad,nope", says=("no score column 'nope'",))
     refused("estimate", model, path, "--scores", "p1,p2", says=("no score columns 'p1', 'p2'",))
 
 
@@ -294,7 +294,7 @@ def test_errors_name_options_and_what_may_be_missing(tmp_path: Path) -> None:
         (("estimate", "M", "T", "--by", "shpo"), "did you mean 'shop'?"),
         (("estimate", "M", "T", "--time", "dya"), "no key column 'dya'"),
         (("estimate", "M", "T", "--weights", "mass"), "no column 'mass'"),
-        (("estimate", "M", "T", "--scores", "p1,p2"), "no columns 'p1', 'p2'"),
+        (("estimate", "M", "T", "--scores", "p1,p2"), "no score columns 'p1', 'p2'"),
         (("estimate", "M", "T", "--every", "1w"), "every needs time"),
         (("estimate", "M", "T", "--shrink"), "shrink needs groups"),
         (("compare", "M", "T", "--by", "shpo"), "did you mean 'shop'?"),
