@@ -4,20 +4,19 @@ Rows of text files are counted as an editor counts lines: the header is row 1.
 """
 
 from __future__ import annotations
-from .cases import FAST
-from .cases import rows
-from .cases import run
-from .cases import without
-from .cases import write
-from kdey import PACC
-from kdey import save
-from kdey.tables import files as reading
+
+import os
 from pathlib import Path
 from typing import Any
+
 import numpy as np
-import os
 import polars as pl
 import pytest
+
+from kdey import PACC, save
+from kdey.tables import files as reading
+
+from .cases import FAST, rows, run, without, write
 
 
 def refused(*arguments: Any, says: tuple[str, ...], **options: Any) -> None:

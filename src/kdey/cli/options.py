@@ -5,26 +5,22 @@ with options. What is fitted is in ``model_options``.
 """
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from kdey.cli.output import CONFIG
-from kdey.cli.output import Command
-from kdey.cli.output import in_options
-from kdey.cli.output import say
-from typing import Any
-from typing import TYPE_CHECKING
+
 import ast
-import click
 import csv
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdey.cli.output import CONFIG, Command, in_options, say
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from kdey.evaluation.protocols import BagProtocol
     from kdey.tables.files import TableFile
-    from kdey.tables.training import TableOptions
-    from kdey.tables.training import TrainingTable
-    from numpy.typing import NDArray
+    from kdey.tables.training import TableOptions, TrainingTable
 
 
 PROTOCOLS = {"app": "APP", "npp": "NPP", "dirichlet": "DirichletProtocol"}

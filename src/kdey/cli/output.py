@@ -24,18 +24,8 @@ On a terminal, columns of a table give way where there is no room; digits never 
 """
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Sequence
-from contextlib import contextmanager
-from textwrap import wrap
-from types import FrameType
-from typing import Any
-from typing import TYPE_CHECKING
-from typing import TypeVar
+
 import ast
-import click
 import errno
 import functools
 import io
@@ -49,10 +39,18 @@ import sys
 import threading
 import unicodedata
 import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from textwrap import wrap
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
 
 if TYPE_CHECKING:
-    from kdey.tables.output import Table
     import pyarrow as pa
+
+    from kdey.tables.output import Table
 
 
 PROBLEMS, REFUSED, INTERRUPTED = 1, 2, 130

@@ -28,55 +28,38 @@ it held.
 """
 
 from __future__ import annotations
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
-from itertools import pairwise
-from kdey.bags import Array
-from kdey.bags import Bags
-from kdey.bags import sampled_bags
-from kdey.intervals.analytic import densities
-from kdey.intervals.analytic import moment_rows as rows_of_moments
-from kdey.intervals.analytic import training_rows
-from kdey.intervals.estimate import Decisions
-from kdey.intervals.estimate import Estimate
-from kdey.intervals.merging import Merging
-from kdey.intervals.moments import ClassRows
-from kdey.intervals.moments import PSEUDO_OBSERVATIONS
-from kdey.intervals.moments import adapted
-from kdey.intervals.moments import class_rows
-from kdey.intervals.moments import smoothed
-from kdey.labelled.shares import Labelled
-from kdey.labelled.shares import LabelledSample
-from kdey.labelled.shares import Shares
-from kdey.labelled.shares import joint_solution
-from kdey.labelled.shares import label_shift_shares
-from kdey.labelled.shares import labelled_sample
-from kdey.labelled.shares import labels_alone
-from kdey.labelled.shares import prediction_powered
-from kdey.labelled.shares import sample_offsets
-from kdey.labelled.shares import without_labels
-from kdey.matching import Solution
-from kdey.matching import exact_solution
-from kdey.matching.base import Solution
-from kdey.matching.base import exact_solution
-from kdey.model import Model
-from kdey.options import LABELS
-from kdey.options import LABEL_SHIFT
-from kdey.options import Options
-from kdey.options import PREDICTION_POWERED
-from kdey.options import WAYS
-from kdey.rows import Rows
-from kdey.rows.base import Rows
-from kdey.rows.posterior import RatioMap
-from numpy.typing import ArrayLike
-from numpy.typing import NDArray
-from scipy.special import chdtrc
-from typing import Any
-import numpy as np
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import chdtrc
+
+from kdey.bags import Array, Bags, sampled_bags
+from kdey.intervals.analytic import densities, moment_rows as rows_of_moments, training_rows
+from kdey.intervals.estimate import Decisions, Estimate
+from kdey.intervals.merging import Merging
+from kdey.intervals.moments import PSEUDO_OBSERVATIONS, ClassRows, adapted, class_rows, smoothed
+from kdey.labelled.shares import (
+    Labelled,
+    LabelledSample,
+    Shares,
+    joint_solution,
+    label_shift_shares,
+    labelled_sample,
+    labels_alone,
+    prediction_powered,
+    sample_offsets,
+    without_labels,
+)
+from kdey.matching import Solution, exact_solution
+from kdey.model import Model
+from kdey.options import LABEL_SHIFT, LABELS, PREDICTION_POWERED, WAYS, Options
+from kdey.rows import Rows
+from kdey.rows.posterior import RatioMap
 
 #: The note of bags in which every instance has a label.
 ALL_LABELLED = "every instance has a label, so that the three estimates are the same"

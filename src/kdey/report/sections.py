@@ -7,63 +7,68 @@ in ``report.table``.
 """
 
 from __future__ import annotations
+
+import math
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
 from kdey._display import count_of
 from kdey.intervals import Estimate
 from kdey.model import kept_training
 from kdey.quantifiers.base import BaseQuantifier
-from kdey.report.drawing import Axis
-from kdey.report.drawing import Drawing
-from kdey.report.drawing import MOST_NARROW
-from kdey.report.drawing import WIDE
-from kdey.report.drawing import listed
-from kdey.report.drawing import percent
-from kdey.report.drawing import plain_status
-from kdey.report.drawing import shortened
-from kdey.report.html import FILTERED_ROWS
-from kdey.report.html import Figure
-from kdey.report.html import MOST_ROWS
-from kdey.report.html import Page
-from kdey.report.html import Section
-from kdey.report.html import class_records
-from kdey.report.html import csv_address
-from kdey.report.html import group_records
-from kdey.report.html import groups_table
-from kdey.report.html import json_address
-from kdey.report.html import overview_table
-from kdey.report.html import prevalence_table
-from kdey.report.share_figures import prevalence_figure
-from kdey.report.share_figures import shares_by_group
-from kdey.report.share_figures import shares_over_time
-from kdey.report.shown_groups import ClassRow
-from kdey.report.shown_groups import calendar_of
-from kdey.report.shown_groups import dictionaries
-from kdey.report.shown_groups import estimate_rows
-from kdey.report.shown_groups import key_names
-from kdey.report.shown_groups import key_text
-from kdey.report.shown_groups import number
-from kdey.report.shown_groups import plain_value
-from kdey.report.shown_groups import require_columns
+from kdey.report.drawing import (
+    MOST_NARROW,
+    WIDE,
+    Axis,
+    Drawing,
+    listed,
+    percent,
+    plain_status,
+    shortened,
+)
+from kdey.report.html import (
+    FILTERED_ROWS,
+    MOST_ROWS,
+    Figure,
+    Page,
+    Section,
+    class_records,
+    csv_address,
+    group_records,
+    groups_table,
+    json_address,
+    overview_table,
+    prevalence_table,
+)
+from kdey.report.share_figures import prevalence_figure, shares_by_group, shares_over_time
+from kdey.report.shown_groups import (
+    ClassRow,
+    calendar_of,
+    dictionaries,
+    estimate_rows,
+    key_names,
+    key_text,
+    number,
+    plain_value,
+    require_columns,
+)
 from kdey.report.technical import SECTIONS
-from kdey.report.words import MEANING_OF_CHECKED
-from kdey.report.words import against_labels
-from kdey.report.words import answer
-from kdey.report.words import fit_headline
-from kdey.report.words import fit_result
-from kdey.report.words import fit_sentences
-from kdey.report.words import groups_answer
-from kdey.report.words import groups_checked
-from kdey.report.words import question
-from kdey.tables.output import Cell
-from kdey.tables.output import Heading
-from kdey.tables.output import Row
-from kdey.tables.output import Table
-from typing import Any
-from typing import TYPE_CHECKING
-import math
-import numpy as np
-import platform
+from kdey.report.words import (
+    MEANING_OF_CHECKED,
+    against_labels,
+    answer,
+    fit_headline,
+    fit_result,
+    fit_sentences,
+    groups_answer,
+    groups_checked,
+    question,
+)
+from kdey.tables.output import Cell, Heading, Row, Table
 
 if TYPE_CHECKING:
     from kdey.report.make import Report
