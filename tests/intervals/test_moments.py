@@ -205,8 +205,8 @@ def test_class_rows_give_means_and_covariances_of_classes() -> None:
     member = np.eye(3)[owners] * w[:, None]
     z, shares = rng.normal(size=(12, 3)), np.array([0.2, 0.5, 0.3])
     means = z.T @ member
-    squares = np.einsum("nc,nd,nl->lcd", z, z, member)
-    covariances = squares - np.einsum("cl,dl->lcd", means, means)
+    squares = np.einsum("nc,ne,nl->lce", z, z, member)
+    covariances = squares - np.einsum("cl,el->lce", means, means)
     np.testing.assert_allclose(runs.means(z), means, atol=1e-14)
     np.testing.assert_allclose(runs.covariances(z), covariances, atol=1e-14)
     np.testing.assert_allclose(runs.row_weights(shares), member @ shares)
