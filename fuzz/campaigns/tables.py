@@ -60,6 +60,7 @@ def _expected(quantifier: Any, table: RandomTable) -> Answer:
     for key, rows in table.groups.items():
         points = table.posteriors[rows]
         usable = points[~np.isnan(points).any(axis=1)]
+        usable = usable.astype(np.float32)  # as scores of groups are held
         shares = quantifier.aggregate(usable).tolist() if len(usable) else [float("nan")] * 3
         answer[key] = (len(usable), len(points) - len(usable), shares)
     return answer
