@@ -350,7 +350,7 @@ class FoldModels:
 
         An instance thus has the same posteriors in whatever table, batch and order it comes. Equal
         instances must not all have the same model, though: those of training have not. Where many
-        are equal, all models score each, shape (m, F k), and :func:`one_model_each` chooses among
+        are equal, all models score each, shape (m, F k), and ``one_model_each`` chooses among
         them once the instances of a bag are together.
         """
         n_models = len(self.models)

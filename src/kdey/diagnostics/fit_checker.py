@@ -349,7 +349,7 @@ class FitChecker:
             Sizes of the bags before a sample was drawn by the caller; by default those of ``bags``.
         hashes : uint64 array of shape (pool_size,), optional
             Hash of each instance, where ``points`` may hold the posteriors of every fold model,
-            shape (pool_size, F k); see :func:`~kdey.diagnostics.fit_check.one_model_each`.
+            shape (pool_size, F k); see ``one_model_each``.
         seed : int
         n_null, level
             As for :func:`check_fit`.

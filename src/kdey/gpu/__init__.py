@@ -104,7 +104,7 @@ def rows_of_family_on(
     device: Any,
     n_threads: int = 1,
 ) -> Iterator[tuple[RowMap, Rows]]:
-    """Yield row maps and rows as :func:`kdey.rows.kernel.rows_of_family`, on a device.
+    """Yield row maps and rows as ``rows_of_family``, on a device.
 
     If the problem of ``matching`` has no form for devices, the rows are on the host.
 
