@@ -1,8 +1,8 @@
 """Everything that gives numbers, once, from fixed seeds: run in a fresh process, file out.
 
-``python -m tests.reproducibility.everything OUT.npz PARTS [N_JOBS [CHUNK]]``, PARTS being "points"
-(prevalences of every method) or "all". The settings that must not matter (hash seed, threads,
-chunks) and those that may in the last digits (instruction set, NumPy route) are set from outside.
+``python -m tests.reproducibility.everything OUT.npz PARTS [N_JOBS]``, PARTS being "points"
+(prevalences of every method) or "all". The settings that must not matter (hash seed, threads)
+and those that may in the last digits (instruction set, NumPy route) are set from outside.
 """
 
 from __future__ import annotations
@@ -115,17 +115,15 @@ def of_automatic(n_jobs: int | None) -> Numbers:
     return {"bandwidth": np.array(q.bandwidth_), "predict": q.predict(X[:70])}
 
 
-def of_evaluation(n_jobs: int | None, chunk: int | None) -> Numbers:
+def of_evaluation(n_jobs: int | None) -> Numbers:
     """Return the answers to a protocol's bags, by methods that share a classifier."""
     X, y = blobs(200)
     pool, labels = blobs(300, seed=1)
     named = {"ML": kdey.KDEyML(classifier(), bandwidth=0.1, cv=3), "PACC": kdey.PACC(cv=3)}
     named["CS"] = kdey.KDEyCS(classifier(), bandwidth=0.1, cv=3)
     fitted = kdey.evaluation.fit_many(named, X, y, n_jobs=n_jobs)
-    results = kdey.evaluate(
-        fitted, pool, labels, kdey.APP(30, 50, random_state=0), n_jobs=n_jobs, chunk_size=chunk,
-        verbose=False,
-    )  # fmt: skip
+    protocol = kdey.APP(30, 50, random_state=0)
+    results = kdey.evaluate(fitted, pool, labels, protocol, n_jobs=n_jobs, verbose=False)
     return {name: one.solution.prevalence for name, one in results.methods.items()}
 
 
@@ -150,13 +148,13 @@ def of_groups(n_jobs: int | None) -> Numbers:
     }
 
 
-def everything(parts: str, n_jobs: int | None, chunk: int | None) -> Numbers:
+def everything(parts: str, n_jobs: int | None) -> Numbers:
     """Return all numbers by name."""
     full = parts == "all"
     made: dict[str, Numbers] = {
         **{name: of_one(q, 3, n_jobs, full) for name, q in multiclass().items()},
         **{name: of_one(q, 2, n_jobs, full) for name, q in binary().items()},
-        "evaluation": of_evaluation(n_jobs, chunk),
+        "evaluation": of_evaluation(n_jobs),
     }
     if full:
         made |= {"searches": of_searches(n_jobs), "groups": of_groups(n_jobs)}
@@ -166,5 +164,5 @@ def everything(parts: str, n_jobs: int | None, chunk: int | None) -> Numbers:
 
 
 if __name__ == "__main__":
-    n_jobs, chunk = (int(word) if word else None for word in [*sys.argv[3:], "", ""][:2])
-    np.savez(sys.argv[1], **everything(sys.argv[2], n_jobs, chunk))  # type: ignore[arg-type]
+    jobs = int(sys.argv[3]) if len(sys.argv) > 3 else None
+    np.savez(sys.argv[1], **everything(sys.argv[2], jobs))  # type: ignore[arg-type]
