@@ -53,7 +53,7 @@ def test_the_default_is_a_pool_that_says_how_far_it_is(fitted: tuple[Path, Resul
     assert any(line.startswith("- accuracy") for line in lines)
     assert any(line.startswith("- A pool of") for line in lines)
     assert len(lines) <= 24
-    assert all(len(line) <= 80 for line in lines if str(model) not in line)
+    assert all(len(line) <= 80 for line in lines if str(model.parent) not in line)
 
 
 def test_inspect_explains_the_pool(model: Path) -> None:
