@@ -39,7 +39,7 @@ from kdey.stacking.pooled_classifier import (
     held_out,
     select_members,
 )
-from kdey.tuning.trials import Trial, committee_weights, make_hold_outs
+from kdey.tuning.trials import Trial, TuningPlan, committee_weights, make_hold_outs
 from printing import markdown
 from stacking import FLOOR, METRICS, Contest, file_of, load, methods, scores_of
 
@@ -109,7 +109,7 @@ def best_pair(
 ) -> tuple[int, int]:
     """Return the pair whose average has the smallest error on the held-out bags of the tuning."""
     effort = KernelDensityMap(KernelSpec(1.0, "gaussian", 0.0)).tuning_effort
-    hold_outs = make_hold_outs(training, k, BAG_SIZE, 0, effort)
+    hold_outs = make_hold_outs(training, k, TuningPlan(bag_size=BAG_SIZE), 0, effort)
     by_trial = [
         np.concatenate([estimates_of(t, h.training, h.points, h.bags) for h in hold_outs])
         for t in trials

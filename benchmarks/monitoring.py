@@ -31,12 +31,11 @@ import numpy as np
 
 from kdey import EMQ
 from kdey.bags import Bags
-from kdey.diagnostics.fit_checker import default_checker
+from kdey.diagnostics.default_checks import default_checker
 from kdey.groups import adjust_p_values
 from kdey.intervals import Estimates, difference
-from kdey.monitoring import Bound, History, MonitorSettings, Period, find_alarms
+from kdey.monitoring import Bound, History, MonitorSettings, Period, error_parts, find_alarms
 from kdey.monitoring.history import HORIZON
-from kdey.monitoring.periods import error_parts
 from populations import SYNTHETIC
 from summaries import RAW, RESULTS, read_raw, read_summary, update_summary
 

@@ -27,7 +27,7 @@ import kdey
 from cases import EXTRA, PAPER, Records, load_case, quiet
 from kdey.classifiers import make_splits
 from kdey.posteriors import FittedStage, cross_fit
-from kdey.stacking.stage import EFFORTS, portfolio
+from kdey.stacking import EFFORTS, portfolio
 from kdey.validation import training_labels
 from printing import markdown
 
@@ -100,7 +100,7 @@ def kernel_milliseconds(fits: dict[str, FittedStage], bag: np.ndarray) -> dict[s
     spent: dict[str, list[float]] = {"kernel_ms": [], "kdeyml_ms": []}
     for fit in fits.values():
         training = fit.training
-        model = fit.fold_classifiers[0] if fit.classifier is None else fit.classifier
+        model = fit.fold_models[0] if fit.classifier is None else fit.classifier
         posteriors = model.predict_proba(bag)
         for key, average in (("kernel_ms", False), ("kdeyml_ms", True)):
             q = kdey.KDEyML(average=average, random_state=0)
@@ -115,12 +115,10 @@ def cross_fits(X: np.ndarray, y: np.ndarray) -> tuple[dict[str, float], dict[str
     codes, classes = training_labels(y)
     splits = make_splits(EFFORTS["default"][0], X, codes, classes, random_state=0)
     seconds, fits = {}, {}
-    for candidate in portfolio("auto", None, "default", 0):
+    for name, (classifier, refit) in portfolio("auto", None, "default", 0).items():
         start = time.process_time()
-        fits[candidate.name] = cross_fit(
-            candidate.classifier, X, codes, classes, splits, refit=candidate.refit
-        )
-        seconds[candidate.name] = time.process_time() - start
+        fits[name] = cross_fit(classifier, X, codes, classes, splits, refit=refit)
+        seconds[name] = time.process_time() - start
     return seconds, fits
 
 

@@ -37,7 +37,7 @@ from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
 from kdey.metrics import get_metric
 from kdey.posteriors import FittedStage, TrainingPosteriors, cross_fit, predict_posteriors
 from kdey.rows.posterior import RatioMap
-from kdey.stacking import CLASSIFIERS
+from kdey.stacking import CLASSIFIERS, portfolio
 from kdey.stacking.pooled_classifier import (
     KERNEL_LABELS,
     FittedMember,
@@ -49,7 +49,6 @@ from kdey.stacking.pooled_classifier import (
     select_members,
 )
 from kdey.stacking.pooled_rows import SmoothedRatioRows
-from kdey.stacking.stage import portfolio
 from kdey.tuning import TuningPlan
 from kdey.validation import training_labels
 from printing import markdown
@@ -102,12 +101,12 @@ def fit(cache: Path, name: str, seed: int) -> None:
     case = load_case(name, seed)
     codes, classes = training_labels(case.y)
     splits = make_splits(5, case.X, codes, classes, random_state=seed)
-    for candidate in portfolio("auto", None, "default", 0):
-        path = file_of(cache, name, seed, candidate.name)
+    for classifier_name, (classifier, _) in portfolio("auto", None, "default", 0).items():
+        path = file_of(cache, name, seed, classifier_name)
         if path.exists():
             continue
         start = time.process_time()
-        fits = cross_fit(candidate.classifier, case.X, codes, classes, splits, refit=True)
+        fits = cross_fit(classifier, case.X, codes, classes, splits, refit=True)
         seconds = time.process_time() - start
         np.savez(
             path,
@@ -116,13 +115,13 @@ def fit(cache: Path, name: str, seed: int) -> None:
             folds=fits.training.folds,
             refit=predict_posteriors(fits.classifier, case.X_test, classes).astype(np.float32),
             fold_posteriors=np.array(
-                [predict_posteriors(m, case.X_test, classes) for m in fits.fold_classifiers],
+                [predict_posteriors(m, case.X_test, classes) for m in fits.fold_models],
                 dtype=np.float32,
             ),
             test_labels=np.searchsorted(classes, case.y_test),
             seconds=seconds,
         )
-        print(name, seed, candidate.name, f"{seconds:.1f} s", flush=True)
+        print(name, seed, classifier_name, f"{seconds:.1f} s", flush=True)
 
 
 def load(cache: Path, name: str, seed: int) -> tuple[dict[str, Scored], np.ndarray, float]:

@@ -92,12 +92,14 @@ def draw_bags(codes: np.ndarray, k: int, rng: np.random.Generator) -> tuple[list
 
 def member_scores(q: Any, X: np.ndarray, codes: np.ndarray) -> dict[str, list[float]]:
     """Return the log-loss and calibration error of each member on new instances."""
-    from kdey.stacking.pooled_classifier import mean_posteriors
+    from kdey.posteriors import predict_posteriors
+    from kdey.stacking.pooled_classifier import geometric_mean
 
     scores = {}
     for member in q.classifier_.members:
         models = q.classifier_.models_[member.classifier]
-        p = member.posteriors(mean_posteriors(models, X, q.classes_))
+        scored = [predict_posteriors(model, X, q.classes_) for model in models]
+        p = member.posteriors(geometric_mean(models, scored, q.classes_))
         scores[member.name] = [log_loss(p, codes), calibration_error(p, codes)]
     return scores
 

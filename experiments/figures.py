@@ -31,7 +31,7 @@ from kdey.plots.style import (
     remove_clutter,
 )
 from kdey.posteriors import training_posteriors
-from kdey.quantifiers.kde import KDEyML
+from kdey.quantifiers.densities import KDEyML
 from kdey.report.drawing import COLOURS
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from experiments.results import BagsRecord, Cell, CellKey, ResultsFile
 from experiments.settings import METRICS, Method, Setting
 from experiments.tasks import Source, Task
-from kdey._caching import fingerprint
+from kdey._fingerprints import fingerprint
 from kdey.bags import Array
 from kdey.evaluation import GridEdgeWarning, GridSearchQ, StageCache, evaluate
 from kdey.metrics import get_metric

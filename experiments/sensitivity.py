@@ -16,7 +16,7 @@ from experiments.results import Curve, ResultsFile
 from experiments.run import quiet
 from experiments.settings import METHODS, METRICS, Method, Setting
 from experiments.tasks import Source, Task, TaskBags
-from kdey._caching import fingerprint
+from kdey._fingerprints import fingerprint
 from kdey.evaluation import GridSearchQ, StageCache
 from kdey.quantifiers.base import BaseQuantifier
 

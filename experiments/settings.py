@@ -8,13 +8,12 @@ from typing import Any
 
 from sklearn.base import ClassifierMixin
 
-from kdey._caching import fingerprint
-from kdey.quantifiers.aggregative import AggregativeQuantifier
+from kdey._fingerprints import fingerprint
+from kdey.quantifiers import AggregativeQuantifier
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.quantifiers.counting import ACC, PACC
+from kdey.quantifiers.densities import DIR, EMQ, KDEyCS, KDEyHD, KDEyL2, KDEyML
 from kdey.quantifiers.distances import DM, HDy
-from kdey.quantifiers.kde import KDEyCS, KDEyHD, KDEyL2, KDEyML
-from kdey.quantifiers.likelihood import DIR, EMQ
 from kdey.quantifiers.meta import OneVsAll
 from kdey.quantifiers.quantifier import Quantifier
 

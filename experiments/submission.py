@@ -28,7 +28,7 @@ from kdey.metrics import (
     normalised_match_distance,
     relative_absolute_error,
 )
-from kdey.quantifiers.aggregative import AggregativeQuantifier
+from kdey.quantifiers import AggregativeQuantifier
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.simplex import check_posteriors
 

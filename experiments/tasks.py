@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.settings import Setting
-from kdey._caching import fingerprint
+from kdey._fingerprints import fingerprint
 from kdey.bags import Array, Bags, offsets_of
 from kdey.datasets import (
     Bagged,

@@ -40,9 +40,9 @@ NOTES = {
     "posteriors": "X, y to training posteriors; kernel sums",
     "bags": "bags as weights over a pool; adapted classifiers and folds",
     "_parallel": "fingerprints, threads and devices, words of a status",
-    "simplex": "checks of posteriors; projection, sampling",
-    "validation": "parameters, weights and labels, checked",
-    "native": "files; what people see; arrays, tensors and frames; the C++ core",
+    "simplex": "posteriors checked, columns in class order; projection, sampling",
+    "validation": "arrays, frames, parameters, weights and labels, checked",
+    "native": "files; what people see; the C++ core",
 }
 LEFT, TOP, STEP, HEIGHT, GAP, NOTE_AT, WIDTH = 14, 14, 34, 24, 8, 360, 760
 STYLE = """

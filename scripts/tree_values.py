@@ -557,7 +557,9 @@ def groups(record: Record) -> None:
             lambda q=fitted: predict_groups(q, new, "field", n_replicates=60),
         )
     quantifier = kdey.KDEyML(random_state=0).fit(known, y)
-    public("kdey.diagnostics.hold_fold_models")(quantifier, known, y)
+    public("kdey.diagnostics.keep_fold_models", "kdey.diagnostics.hold_fold_models")(
+        quantifier, known, y
+    )
     record.run(
         "fold models held, fit checked",
         lambda: predict_groups(quantifier, new, "field", check_fit=True),

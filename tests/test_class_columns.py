@@ -7,9 +7,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from kdey.arrays import in_class_order, in_order_of, match_scores
 from kdey.metrics import absolute_error
-from kdey.simplex import check_posteriors, check_prevalence
+from kdey.simplex import (
+    check_posteriors,
+    check_prevalence,
+    in_class_order,
+    in_order_of,
+    match_scores,
+)
 
 PETS = np.array(["cat", "dog", "fish"])
 VALUES = np.array([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]])

@@ -18,7 +18,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import FunctionTransformer
 
 import kdey
-from kdey._caching import fingerprint, globals_read
+from kdey._fingerprints import fingerprint, globals_read
 from tests.evaluation.cases import blobs
 
 

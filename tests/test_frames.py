@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from kdey.arrays import take_rows
+from kdey.validation import take_rows
 
 POSITIONS = np.array([3, 0, 3])
 VALUES = np.arange(8.0).reshape(4, 2)

@@ -15,10 +15,10 @@ ROOT = Path(kdey.__file__).parent
 #: Lowest first. A room may import from itself and from the layers below it; two rooms of one layer
 #: must not import each other. A new module or folder is placed here.
 LAYERS = (
-    ("_display", "_io", "arrays", "native"),
+    ("_display", "_io", "native"),
     ("validation",),
     ("simplex",),
-    ("_caching", "_parallel", "status"),
+    ("_fingerprints", "_parallel", "status"),
     ("options",),
     ("bags", "classifiers"),
     ("calibration", "kernels", "posteriors"),
@@ -109,7 +109,7 @@ def test_the_parser_sees_every_way_to_import(
     file.write_text(
         "import kdey.cli\nfrom kdey import demo\nfrom kdey.solvers.em import x\n"
         "from ..problems import y\nfrom .b import z\n"
-        "def f():\n    from kdey.quantifiers.kde import KDEyML\nfrom kdey import DM\n"
+        "def f():\n    from kdey.quantifiers.densities import KDEyML\nfrom kdey import DM\n"
     )
     expected = {"cli", "demo", "solvers", "problems", "rows", "quantifiers", "__init__"}
     assert imported(file) == expected

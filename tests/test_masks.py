@@ -6,11 +6,11 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 
 import kdey
-from kdey.arrays import refuse_masked
 from kdey.calibration import BCTS
-from kdey.diagnostics import hold_fold_models
+from kdey.diagnostics import keep_fold_models
 from kdey.metrics import absolute_error, relative_absolute_error
 from kdey.simplex import check_posteriors, check_prevalence, project
+from kdey.validation import refuse_masked
 
 RNG = np.random.default_rng(3)
 Y = np.repeat([0, 1], 40)
@@ -97,7 +97,7 @@ DOORS = {
     "check_posteriors": lambda m: check_posteriors(m(P)),
     "check_prevalence": lambda m: check_prevalence(m([0.2, 0.8])),
     "project": lambda m: project(m([0.2, 0.9])),
-    "hold_fold_models": lambda m: hold_fold_models(kdey.PACC().fit(X, Y), X, m(Y)),
+    "keep_fold_models": lambda m: keep_fold_models(kdey.PACC().fit(X, Y), X, m(Y)),
     "importance_weights": lambda m: kdey.diagnostics.importance_weights(
         [0.5, 0.5], [0.2, 0.8], m(Y)
     ),

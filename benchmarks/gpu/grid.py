@@ -17,7 +17,7 @@ from setting import N_REFERENCES, bag_labels, posteriors, require_cuda, training
 
 from kdey import Bags
 from kdey.gpu import match_together, rows_of_family_on
-from kdey.kernels.geometry import DEFAULT_SHRINKAGE
+from kdey.kernels import DEFAULT_SHRINKAGE
 from kdey.matching.likelihood import MaximiseLikelihood
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.kernel import KernelDensityMap, KernelSpec

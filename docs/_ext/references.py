@@ -1,8 +1,8 @@
 """Names that docstrings use, found where the site documents them.
 
-Docstrings speak of names where they live (``kdey.quantifiers.kde.KDEyML``) or as their neighbours
-do (``KDEyML``); the site documents them where users import them from (``kdey.KDEyML``). What is
-inherited from scikit-learn is documented there, not here.
+Docstrings speak of names where they live (``kdey.quantifiers.densities.KDEyML``) or as their
+neighbours do (``KDEyML``); the site documents them where users import them from (``kdey.KDEyML``).
+What is inherited from scikit-learn is documented there, not here.
 """
 
 from __future__ import annotations

@@ -44,6 +44,7 @@ from .intervals import (
     Difference as Difference,
     Estimate as Estimate,
     Estimates as Estimates,
+    calibrate_drift as calibrate_drift,
     difference as difference,
 )
 from .native import show_versions as show_versions
@@ -63,6 +64,14 @@ from .quantifiers.counting import (
     Friedman as Friedman,
     ThresholdX as ThresholdX,
 )
+from .quantifiers.densities import (
+    DIR as DIR,
+    EMQ as EMQ,
+    KDEyCS as KDEyCS,
+    KDEyHD as KDEyHD,
+    KDEyL2 as KDEyL2,
+    KDEyML as KDEyML,
+)
 from .quantifiers.distances import (
     DM as DM,
     KMM as KMM,
@@ -75,8 +84,6 @@ from .quantifiers.distances import (
     HDx as HDx,
     HDy as HDy,
 )
-from .quantifiers.kde import KDEyCS as KDEyCS, KDEyHD as KDEyHD, KDEyL2 as KDEyL2, KDEyML as KDEyML
-from .quantifiers.likelihood import DIR as DIR, EMQ as EMQ
 from .quantifiers.meta import (
     Ensemble as Ensemble,
     Median as Median,

@@ -43,12 +43,12 @@ _CELL_STYLE = "text-align:right;white-space:nowrap"
 
 @dataclass(frozen=True)
 class Bar:
-    """A share, drawn as a bar, with its limits where they are known.
+    """A share, drawn as a bar, with its interval where it is known.
 
     Attributes
     ----------
     value, low, high : float in [0, 1]
-        Without limits ``low`` and ``high`` are the value.
+        Without an interval ``low`` and ``high`` are the value.
     """
 
     value: float
@@ -56,7 +56,7 @@ class Bar:
     high: float
 
     def text(self) -> str:
-        """Return ``#`` up to the lower limit, ``=`` up to the value, ``-`` up to the upper one."""
+        """Return ``#`` up to the lower end, ``=`` up to the value, ``-`` up to the upper one."""
         low, value, high = (_cells(part) for part in (self.low, self.value, self.high))
         return "#" * low + "=" * (value - low) + "-" * (high - value)
 
@@ -205,7 +205,7 @@ def bar_column(
     value : array-like of shape (n,)
         Shares from 0 to 1; NaN gives an empty cell.
     low, high : array-like of shape (n,), optional
-        Limits; where they are unknown (NaN) the bar has none.
+        Ends of the intervals; where they are unknown (NaN) the bar has none.
     """
     values, lows, highs = (
         np.asarray(value if part is None else part, dtype=np.float64) for part in (value, low, high)

@@ -26,8 +26,8 @@ from sklearn import config_context, get_config
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from kdey.arrays import in_class_order, is_tensor, on_gpu, refuse_masked, refuse_sparse
-from kdey.simplex import SUM_TOLERANCE, check_posteriors
+from kdey.simplex import SUM_TOLERANCE, check_posteriors, in_class_order
+from kdey.validation import is_tensor, on_gpu, refuse_masked, refuse_sparse
 
 T = TypeVar("T")
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeAlias, overload
 
 import numpy as np
@@ -19,11 +20,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from kdey import native
-from kdey.arrays import for_numpy
-from kdey.validation import check_weights, group_codes
+from kdey.options import Options
+from kdey.validation import check_weights, for_numpy, group_codes
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+DEFAULTS = Options()
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -344,11 +346,14 @@ class SampledBag:
         Weights that sum to one.
     clusters : int64 array of shape (m,) or None
         Number of the cluster, from 0, in which each instance was drawn.
+    unseen : float
+        Share of the population that is not in the bag; zero if the target is the bag itself.
     """
 
     indices: Indices
     weights: Array
     clusters: Indices | None
+    unseen: float = 1.0
 
     @property
     def n_units(self) -> int:
@@ -357,13 +362,28 @@ class SampledBag:
             return len(self.indices)
         return int(self.clusters.max()) + 1
 
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom that clusters leave a variance; inf without them."""
+        return np.inf if self.clusters is None else max(self.n_units - 1.0, 1.0)
+
     @cached_property
     def effective_size(self) -> float:
         """(sum w)^2 / sum w^2: the number of equally weighted instances with the same variance."""
         return float(1.0 / (self.weights @ self.weights))
 
+    @property
+    def is_simple(self) -> bool:
+        """Whether instances were drawn one by one, each with the same weight."""
+        return self.clusters is None and bool((self.weights == self.weights[0]).all())
+
     def design_effect(self, values: Array) -> Array:
-        """Return the variance of a mean relative to that of independent draws.
+        r"""Return the variance of a weighted mean relative to that of independent draws.
+
+        The variance is linearised: with :math:`u_c` the sum of :math:`w_j (z_j - \bar z)` over the
+        instances of unit c, an instance or a cluster, it is :math:`C / (C - 1) \sum_c u_c^2`. We
+        compare it with that of as many independent draws as the effective size says, whose values
+        are not related to their weights.
 
         Parameters
         ----------
@@ -372,19 +392,22 @@ class SampledBag:
         Returns
         -------
         array of shape (k,)
-            At least one, because few clusters can show too little variance by chance.
+            At least one, because few clusters, or few heavy instances, can show too little
+            variance by chance.
         """
-        if self.clusters is None or self.n_units < 2:
-            return np.ones(values.shape[1])
-        residual = (values - self.weights @ values) * self.weights[:, None]
-        sums = np.zeros((self.n_units, values.shape[1]))
-        np.add.at(sums, self.clusters, residual)
         n, m = self.n_units, len(values)
-        clustered = (sums**2).sum(axis=0) * n / (n - 1)
-        independent = (residual**2).sum(axis=0) * m / (m - 1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(independent > 0, clustered / independent, 1.0)
-        return np.maximum(ratio, 1.0)
+        if self.is_simple or n < 2:
+            return np.ones(values.shape[1])
+        deviation = values - self.weights @ values
+        sums = deviation * self.weights[:, None]
+        if self.clusters is not None:
+            sums = np.zeros((n, values.shape[1]))
+            np.add.at(sums, self.clusters, deviation * self.weights[:, None])
+        drawn = (sums**2).sum(axis=0) * n / (n - 1)
+        independent = self.weights @ deviation**2 / self.effective_size * m / (m - 1)
+        # Values that agree up to rounding have no variance to compare.
+        varies = independent > 1e-20 * (1.0 + self.weights @ values**2)
+        return np.maximum(np.where(varies, drawn / np.where(varies, independent, 1.0), 1.0), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -398,10 +421,13 @@ class SampledBags(Sequence[SampledBag]):
     bags : Bags
     codes : int64 array of shape (pool_size,) or None
         Cluster of each instance of the pool.
+    options : Options
+        Their target and the size of the population.
     """
 
     bags: Bags
     codes: Indices | None
+    options: Options = DEFAULTS
 
     def __len__(self) -> int:
         """Return the number of bags."""
@@ -416,7 +442,7 @@ class SampledBags(Sequence[SampledBag]):
     def __getitem__(self, index: int | slice) -> SampledBag | SampledBags:
         """Return one bag, or those of a contiguous slice."""
         if isinstance(index, slice):
-            return SampledBags(self.bags[index], self.codes)
+            return SampledBags(self.bags[index], self.codes, self.options)
         return self._bag(range(len(self))[index])
 
     def _bag(self, number: int) -> SampledBag:
@@ -425,9 +451,9 @@ class SampledBags(Sequence[SampledBag]):
         if self.bags.weights is not None:
             indices, w = indices[w > 0], w[w > 0]
         if self.codes is None:
-            return SampledBag(indices, w / w.sum(), None)
-        clusters = np.unique(self.codes[indices], return_inverse=True)[1]
-        return SampledBag(indices, w / w.sum(), clusters.astype(np.int64))
+            return SampledBag(indices, w / w.sum(), None, float(self.unseen[number]))
+        clusters = np.unique(self.codes[indices], return_inverse=True)[1].astype(np.int64)
+        return SampledBag(indices, w / w.sum(), clusters, float(self.unseen[number]))
 
     @cached_property
     def sizes(self) -> Indices:
@@ -446,15 +472,60 @@ class SampledBags(Sequence[SampledBag]):
         w = w / np.repeat(np.maximum.reduceat(w, starts), self.bags.sizes)
         return np.asarray(np.add.reduceat(w, starts) ** 2 / np.add.reduceat(w * w, starts))
 
+    @property
+    def is_simple(self) -> bool:
+        """Whether no instance has a weight or a cluster, so that no bag has a design effect."""
+        return self.codes is None and self.bags.weights is None
+
     @cached_property
     def n_units(self) -> Indices:
         """Number of independently drawn units in each bag, shape (n_bags,)."""
         if self.codes is None:
             return self.sizes
-        return np.array([bag.n_units for bag in self], dtype=np.int64)
+        edges = pairwise(self.bags.offsets.tolist())
+        drawn = [
+            self.codes[self.bags.indices[start:stop][self.bags.bag_weights(number) > 0]]
+            for number, (start, stop) in enumerate(edges)
+        ]
+        return np.array([len(np.unique(codes)) for codes in drawn], dtype=np.int64)
+
+    @property
+    def freedom(self) -> Array:
+        """Degrees of freedom that clusters leave a variance, shape (n_bags,); inf without them."""
+        if self.codes is None:
+            return np.full(len(self), np.inf)
+        freedom: Array = np.maximum(self.n_units - 1.0, 1.0)
+        return freedom
+
+    @cached_property
+    def unseen(self) -> Array:
+        """Share of the population that is not in each bag, shape (n_bags,).
+
+        It is zero if the target is the bag itself, and one if nothing is said of the population.
+        """
+        size = self.options.fpc
+        if self.options.target == "bag" or size is None:
+            return np.full(len(self), 1.0 if size is None and self.options.target != "bag" else 0.0)
+        if isinstance(size, str):
+            raise ValueError(
+                f"fpc={size!r} names a column of a table, and this is a bag: give the number of "
+                "units of the population, or the share of them that was drawn"
+            )
+        given = np.broadcast_to(np.asarray(size, dtype=np.float64), len(self))
+        drawn = np.where(given < 1.0, given, self.n_units / np.maximum(given, 1.0))
+        wrong = np.flatnonzero(drawn > 1.0 + 1e-9)
+        if len(wrong):
+            b, unit = int(wrong[0]), "rows" if self.codes is None else "clusters"
+            raise ValueError(
+                f"fpc says that the population has {given[b]:g} {unit}, but bag {b} has "
+                f"{self.n_units[b]}: give the size of the population that the bag was drawn from"
+            )
+        return np.clip(1.0 - drawn, 0.0, 1.0)
 
 
-def sampled_bags(bags: Bags, clusters: ArrayLike | None) -> SampledBags:
+def sampled_bags(
+    bags: Bags, clusters: ArrayLike | None, options: Options = DEFAULTS
+) -> SampledBags:
     """Return every bag with its weights and clusters.
 
     Parameters
@@ -462,6 +533,8 @@ def sampled_bags(bags: Bags, clusters: ArrayLike | None) -> SampledBags:
     bags : Bags
     clusters : array-like of shape (pool_size,) or None
         Id of the cluster in which each instance of the pool was drawn.
+    options : Options
+        Their target and the size of the population.
 
     Returns
     -------
@@ -472,7 +545,8 @@ def sampled_bags(bags: Bags, clusters: ArrayLike | None) -> SampledBags:
     ValueError
         If ``clusters`` has another shape, missing ids, or ids that cannot be ordered.
     """
-    return SampledBags(bags, None if clusters is None else _cluster_codes(clusters, bags.pool_size))
+    codes = None if clusters is None else _cluster_codes(clusters, bags.pool_size)
+    return SampledBags(bags, codes, options)
 
 
 def _cluster_codes(clusters: ArrayLike, pool_size: int) -> Indices:

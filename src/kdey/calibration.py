@@ -37,9 +37,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from kdey._display import warn
-from kdey.arrays import for_numpy
 from kdey.simplex import check_posteriors, row_sums, softmax_rows
-from kdey.validation import check_weights
+from kdey.validation import check_weights, for_numpy
 
 Array = NDArray[np.float64]
 

@@ -31,7 +31,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, check_random_state, get_tags
 
-from kdey.arrays import for_numpy
+from kdey.validation import for_numpy
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]

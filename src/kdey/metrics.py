@@ -26,8 +26,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdey.arrays import for_numpy, in_order_of
-from kdey.simplex import Array, check_posteriors
+from kdey.simplex import Array, check_posteriors, in_order_of
+from kdey.validation import for_numpy
 
 #: Mean ratings are sums of k products: this keeps a whole number from being rounded below itself.
 _ROUNDING = 1e-9

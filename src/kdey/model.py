@@ -5,7 +5,7 @@ that turns instances into points (posteriors or features). A :class:`CombinedMod
 a rule by which their answers become one, and a :class:`ForeignModel` has a quantifier of another
 library. All three answer in two steps: the points of a pool, then the solutions of bags over them::
 
-    points = model.points(Pool(X))          # or model.points_from_posteriors(p)
+    points = model.points(X)          # or model.points_from_posteriors(p)
     solution = model.solver(points)(bags)
 
 Threads and devices are no part of a model. A :class:`Place` says with every call where to work.
@@ -23,17 +23,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
-from kdey._caching import Derived
 from kdey._parallel import choose_device, posteriors_on, thread_count
-from kdey.arrays import in_class_order, on_gpu, on_host, take_rows
 from kdey.bags import Array, Bags
-from kdey.gpu import device_solver, n_pairs
+from kdey.gpu import match_rows, n_pairs, rows_on
 from kdey.matching import AnyMatching, Composite, OneBag, Solution, exact_solution
 from kdey.matching.likelihood import MaximiseLikelihood
 from kdey.posteriors import Posteriors, TrainingPosteriors, predict_posteriors
-from kdey.rows import RowMap, RowSpec, TuningRecord
-from kdey.simplex import check_posteriors
-from kdey.validation import few_labels_note
+from kdey.rows import Derived, RowMap, Rows, RowSpec, TuningRecord
+from kdey.simplex import check_posteriors, in_class_order
+from kdey.validation import few_labels_note, on_gpu, on_host, take_rows
 
 if TYPE_CHECKING:
     from kdey.tables.schema import TableSchema
@@ -70,21 +68,17 @@ class Place:
 HOST = Place()
 
 
-@dataclass(frozen=True, eq=False)
-class Pool:
-    """Instances over which bags are drawn, with their posteriors, computed once per classifier."""
+#: Posteriors of the same instances by classifiers that have scored them. A classifier is kept with
+#: its posteriors, so that its id is not reused.
+Scored: TypeAlias = dict[Any, tuple[Any, Posteriors]]
 
-    X: Any
-    # The classifier is kept with its posteriors, so that its id is not reused.
-    _posteriors: dict[Any, tuple[Any, Posteriors]] = field(default_factory=dict, repr=False)
 
-    def posteriors(self, classifier: Any, classes: NDArray[Any]) -> Posteriors:
-        """Return the posteriors of the pool, shape (m, k), computed once per classifier object."""
-        key = (id(classifier), tuple(np.asarray(classes).tolist()))
-        if key not in self._posteriors:
-            computed = predict_posteriors(classifier, self.X, classes, keep_on_gpu=True)
-            self._posteriors[key] = (classifier, computed)
-        return self._posteriors[key][1]
+def _posteriors(classifier: Any, X: Any, classes: NDArray[Any], scored: Scored) -> Posteriors:
+    """Return the posteriors of instances, shape (m, k), computed once per classifier object."""
+    key = (id(classifier), tuple(np.asarray(classes).tolist()))
+    if key not in scored:
+        scored[key] = classifier, predict_posteriors(classifier, X, classes, keep_on_gpu=True)
+    return scored[key][1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,18 +110,11 @@ class InstanceScorer(Derived):
     @property
     def table_schema(self) -> TableSchema | None:
         """The columns of the training table; None if there was no table."""
-        if self.schema is not None:
+        if self.schema is not None or not hasattr(self.classifier, "steps"):
             return self.schema
         from kdey.tables.features import classifier_schema  # slow to import
 
         return classifier_schema(self.classifier)
-
-    @property
-    def fold_classifiers(self) -> Sequence[Any] | None:
-        """The classifiers of the folds: those kept, or those that a pool of classifiers holds."""
-        if self.fold_models is not None:
-            return self.fold_models
-        return self.derived("fold pools", self._fold_pools)
 
     def _fold_pools(self) -> Sequence[Any] | None:
         steps = getattr(self.classifier, "steps", None)  # of a pipeline that reads tables
@@ -189,10 +176,24 @@ def _quoted(names: tuple[Any, ...] | None) -> str:
 
 
 class _BaseModel(Derived):
-    """What all models have in common."""
+    """What all models have in common, and what holds for models that only answer."""
 
     classes: NDArray[Any]
     scorer: InstanceScorer
+    training: TrainingPosteriors | None = None
+    tuning: TuningRecord | None = None
+
+    @property
+    def counts_decisions(self) -> bool:
+        """Whether it uses no more of a posterior than the class that it decides for."""
+        return False
+
+    def one_bag(self, place: Place) -> OneBag | None:
+        """Return a faster way to the same answer for one bag on the host; None if there is none."""
+        return None
+
+    def prepare(self, place: Place) -> None:
+        """Compute what the first answer would otherwise wait for; by default there is nothing."""
 
     @property
     def n_classes(self) -> int:
@@ -203,6 +204,14 @@ class _BaseModel(Derived):
     def table_schema(self) -> TableSchema | None:
         """The columns of the training table; None if there was no table."""
         return self.scorer.table_schema
+
+    @property
+    def fold_models(self) -> Sequence[Any] | None:
+        """The models of the folds: those that were kept, or those that a pool holds; or None."""
+        scorer = self.scorer
+        if scorer.fold_models is not None:
+            return scorer.fold_models
+        return scorer.derived("fold pools", scorer._fold_pools)
 
     @property
     def n_score_columns(self) -> int:
@@ -330,16 +339,20 @@ class Model(_BaseModel):
             row_map=self.row_spec.fit(training, self.n_classes, n_threads),
         )
 
-    def points(self, pool: Pool) -> Any:
-        """Return the points of instances: posteriors (m, k), perhaps on a GPU, or features."""
+    def points(self, X: Any, scored: Scored | None = None) -> Any:
+        """Return the points of instances: posteriors (m, k), perhaps on a GPU, or features.
+
+        ``scored`` has posteriors of these instances, which models with a classifier share.
+        """
         if not self.takes_posteriors:
-            return check_array(on_host(pool.X), dtype=np.float64)
+            return check_array(on_host(X), dtype=np.float64)
         if self.scorer.classifier is None:
             raise ValueError(
                 "this quantifier was fitted on posteriors and has no classifier: use aggregate, "
                 "aggregate_bags or estimate_posteriors"
             )
-        return pool.posteriors(self.scorer.classifier, self.classes)
+        known = {} if scored is None else scored
+        return _posteriors(self.scorer.classifier, X, self.classes, known)
 
     def points_from_posteriors(self, posteriors: Any, place: Place = HOST) -> Any:
         """Return the points of given posteriors, checked: an array, or a tensor on the device."""
@@ -357,12 +370,14 @@ class Model(_BaseModel):
 
     def solver(self, points: Any, place: Place = HOST) -> BagSolver:
         """Do the work per instance; return the map from bags over the points to solutions."""
-        row_map, matching, n_threads = self.row_map, self.matching, place.n_threads
-        device = self.device(points, place)
-        if device is not None:
-            return device_solver(row_map, matching, points, device, n_threads)
-        rows = row_map(on_host(points), n_threads)
-        return partial(matching.match, row_map, rows, n_threads=n_threads)
+        rows = self.rows(points, self.device(points, place), place.n_threads)
+        return partial(match_rows, self.matching, self.row_map, rows, n_threads=place.n_threads)
+
+    def rows(self, points: Any, device: Any, n_threads: int = 1) -> Rows:
+        """Return the rows of points, on a device or, if it is None, by the native core."""
+        if device is None:
+            return self.row_map(on_host(points), n_threads)
+        return rows_on(self.row_map, self.matching, points, device)
 
     def one_bag(self, place: Place) -> OneBag | None:
         """Return a faster way to the same answer for one bag on the host; None if there is none."""
@@ -432,23 +447,19 @@ class CombinedModel(_BaseModel):
     combination: Combination
     scorer: InstanceScorer = field(default_factory=InstanceScorer)
 
-    #: There is no choice, and no training data, beside those of the members.
-    training = None
-    tuning = None
-    counts_decisions = False
-
     @property
     def takes_posteriors(self) -> bool:
         """Whether all members work on posteriors."""
         return bool(self.members) and all(member.takes_posteriors for member in self.members)
 
-    def points(self, pool: Pool) -> CombinedPoints:
-        """Return the points of instances for every member."""
+    def points(self, X: Any, scored: Scored | None = None) -> CombinedPoints:
+        """Return the points of instances for every member; ``scored`` as for :class:`Model`."""
         reference, posteriors = self.combination.reference_classifier, None
+        known = {} if scored is None else scored
         if reference is not None:
-            posteriors = on_host(pool.posteriors(reference, self.classes))
-        parts = tuple(member.points(pool) for member in self.members)
-        return CombinedPoints(parts, posteriors, _num_samples(pool.X))
+            posteriors = on_host(_posteriors(reference, X, self.classes, known))
+        parts = tuple(member.points(X, known) for member in self.members)
+        return CombinedPoints(parts, posteriors, _num_samples(X))
 
     def points_from_posteriors(self, posteriors: Any, place: Place = HOST) -> CombinedPoints:
         """Return the points of given posteriors for every member."""
@@ -471,9 +482,6 @@ class CombinedModel(_BaseModel):
         ]
         combine = self.combination.combine
         return lambda bags: combine([solve(bags) for solve in solvers], points, bags)
-
-    def one_bag(self, place: Place) -> None:
-        """Return None: there is no faster way for one bag."""
 
     def prepare(self, place: Place) -> None:
         """Prepare every member."""
@@ -501,14 +509,11 @@ class ForeignModel(_BaseModel):
     quantifier: Any
     scorer: InstanceScorer = field(default_factory=InstanceScorer)
 
-    training = None
-    tuning = None
     takes_posteriors = False
-    counts_decisions = False
 
-    def points(self, pool: Pool) -> Any:
+    def points(self, X: Any, scored: Scored | None = None) -> Any:
         """Return the instances themselves."""
-        return pool.X
+        return X
 
     def points_from_posteriors(self, posteriors: Any, place: Place = HOST) -> Any:
         """Raise TypeError: the quantifier takes instances."""
@@ -517,12 +522,6 @@ class ForeignModel(_BaseModel):
     def solver(self, points: Any, place: Place = HOST) -> BagSolver:
         """Return the map from bags over instances to the answers of the quantifier."""
         return partial(self._solve, points)
-
-    def one_bag(self, place: Place) -> None:
-        """Return None: there is no faster way for one bag."""
-
-    def prepare(self, place: Place) -> None:
-        """Do nothing."""
 
     def _solve(self, X: Any, bags: Bags) -> Solution:
         name = type(self.quantifier).__name__

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from kdey.validation import check_choice, check_count, check_share
 
 TARGETS = ("population", "bag")
@@ -69,7 +71,9 @@ class Options:
         left out and counted.
     date_format : str
         How dates that are written as text are read, in the notation of strftime ("%d.%m.%Y").
-        "auto": ISO 8601, or day, month and year where the column shows which comes first.
+        "excel": as the serial numbers of a spreadsheet, 45292 for 2024-01-01, of which the day
+        counts unless the period is shorter. "auto": ISO 8601, or day, month and year where the
+        column shows which comes first.
     key_types : mapping from names of key columns to {"integer", "text"}, optional
         Keys to turn into whole numbers, or into texts.
     strata : name of a column, optional
@@ -77,6 +81,11 @@ class Options:
         group is their sum weighted by their shares.
     stratum_shares : mapping from strata to shares or sizes in the population, optional
         By default the shares of the strata among the (weighted) rows of each group.
+    fpc : float, or the name of a column, optional
+        Finite population correction: the number of units (rows, or clusters where these were
+        drawn) in the population of a bag, or the share of them that was drawn if it is below one.
+        The bag itself, ``target="bag"``, is the limit in which all were drawn. A column says it
+        for each group or stratum.
     scores, weights, clusters, merge : optional
         What :func:`kdey.predict_groups` takes by these names; its keywords go first.
     correction : {"holm", "fdr"} or None
@@ -125,6 +134,7 @@ class Options:
     key_types: Mapping[str, str] | None = None
     strata: str | None = None
     stratum_shares: Mapping[Any, float] | None = None
+    fpc: Any = None
     scores: Sequence[str] | None = None
     weights: str | None = None
     clusters: str | None = None
@@ -144,6 +154,11 @@ class Options:
         check_count(self.n_null, "n_null", 19)
         check_count(self.min_size, "min_size", 1)
         check_choice(self.missing, "missing", MISSING)
+        if not (self.fpc is None or isinstance(self.fpc, str) or np.all(np.asarray(self.fpc) > 0)):
+            raise ValueError(
+                "fpc must be the number of units in the population, or the share of them that was "
+                f"drawn, both positive, got {self.fpc!r}"
+            )
         if self.correction not in (HOLM, FALSE_DISCOVERY, None):
             raise ValueError(f"correction must be 'holm', 'fdr' or None, got {self.correction!r}")
 

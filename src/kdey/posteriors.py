@@ -31,7 +31,6 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import has_fit_parameter
 
 from kdey._parallel import one_blas_thread, posteriors_on, run_jobs, thread_count
-from kdey.arrays import on_gpu, take_rows
 from kdey.classifiers import (
     ClassifierAdapter,
     Indices,
@@ -42,7 +41,7 @@ from kdey.classifiers import (
     scale_frozen,
 )
 from kdey.simplex import check_posteriors
-from kdey.validation import check_weights
+from kdey.validation import check_weights, on_gpu, take_rows
 
 Posteriors = NDArray[np.floating]
 
@@ -86,14 +85,14 @@ class FittedStage:
     classifier : fitted classifier or None
         None if :func:`cross_fit` was not asked for one that has seen all instances.
     training : TrainingPosteriors
-    fold_classifiers : tuple of fitted classifiers, or None
+    fold_models : tuple of fitted classifiers, or None
         The models of the splits, by their numbers in ``training.folds``; None if they were not
         kept, or if ``classifier`` is the only model.
     """
 
     classifier: Any
     training: TrainingPosteriors
-    fold_classifiers: tuple[Any, ...] | None = None
+    fold_models: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,18 +1,26 @@
-"""Validation of parameters, weights and labels; every error message names the parameter."""
+"""What users pass, checked: arrays, tensors and frames, parameters, weights and labels.
+
+Every error message names the parameter. What NumPy would drop on the way is looked after here:
+``numpy.asarray`` returns whatever value lies below a mask, so that a masked posterior or weight
+would count as if it were known. Everything that users pass as an array goes through
+:func:`refuse_masked` before it is converted. Tensors in host memory are read as they are, those on
+a GPU are copied first; torch itself is not imported.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from numbers import Real
 from operator import index
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
-
-from kdey.arrays import for_numpy
 
 
 def check_count(value: Any, name: str, least: int = 1) -> int:
@@ -158,8 +166,8 @@ def label_columns_note(names: Sequence[str], X: ArrayLike, codes: Codes) -> str 
     which, tell = ("column", "tells") if len(found) == 1 else ("columns", "tell")
     return (
         f"the {which} {', '.join(found[:MAX_NAMED])} {tell} the class of every row: leave out "
-        "(--ignore on the command line) what was made from the label, or will not be known for new "
-        "rows"
+        f"(roles={{{found[0]}: 'ignored'}}) what was made from the label, or will not be known for "
+        "new rows"
     )
 
 
@@ -347,3 +355,185 @@ def as_numbers(values: ArrayLike, name: str) -> NDArray[np.float64]:
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers: {error}") from error
     raise ValueError(f"{name} must be real numbers, got dtype {array.dtype}")
+
+
+T = TypeVar("T")
+
+
+def refuse_masked(values: T, name: str) -> T:
+    """Return ``values`` unchanged, or raise ValueError if an entry is masked.
+
+    Parameters
+    ----------
+    values : array-like of any type
+        Lists and tuples are searched for masked arrays too, down to their rows.
+    name : str
+        What to call the argument in the message.
+    """
+    n_masked = _count_masked(values)
+    if n_masked:
+        raise ValueError(
+            f"{name} is a masked array with {n_masked} masked "
+            f"{'entry' if n_masked == 1 else 'entries'}, whose values are unknown: leave their "
+            "rows out, or fill them (numpy.ma.filled) with values that you can answer for"
+        )
+    return values
+
+
+def _count_masked(values: Any, depth: int = 2) -> int:
+    if isinstance(values, np.ma.MaskedArray):
+        return int(np.count_nonzero(np.ma.getmaskarray(values)))
+    if depth and isinstance(values, list | tuple):
+        return sum(_count_masked(value, depth - 1) for value in values)
+    return 0
+
+
+def is_tensor(values: Any) -> bool:
+    """Return whether ``values`` is a torch tensor."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(values, torch.Tensor)
+
+
+def on_gpu(values: Any) -> bool:
+    """Return whether ``values`` is a tensor in the memory of a GPU."""
+    return is_tensor(values) and values.device.type != "cpu"
+
+
+def on_host(values: Any) -> Any:
+    """Return a tensor as an array, without a copy if it is in host memory; other values as is.
+
+    NumPy has no bfloat16, whose numbers become float32.
+    """
+    if not is_tensor(values):
+        return values
+    tensor = values.detach().cpu()
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+
+
+def for_numpy(values: Any, name: str) -> Any:
+    """Return what users pass as an array so that ``numpy.asarray`` reads the values that it has.
+
+    Tensors are brought to the host; masked entries are refused.
+
+    Parameters
+    ----------
+    values : array-like of any type
+    name : str
+        What to call the argument in messages.
+
+    Raises
+    ------
+    ValueError
+        If an entry is masked, or a tensor is not dense.
+    """
+    return refuse_masked(on_host(refuse_sparse(values, name)), name)
+
+
+def refuse_sparse(values: T, name: str) -> T:
+    """Return ``values`` unchanged, or raise ValueError for a tensor whose numbers are not there.
+
+    Parameters
+    ----------
+    values : array-like of any type
+    name : str
+        What to call the argument in the message.
+    """
+    if is_tensor(values):
+        tensor: Any = values
+        if str(tensor.layout) != "torch.strided":
+            raise ValueError(
+                f"{name} is a tensor of layout {tensor.layout}: pass {name}.to_dense()"
+            )
+        if tensor.is_meta:
+            raise ValueError(f"{name} is a tensor on the device 'meta', which holds no numbers")
+    return values
+
+
+#: Supported libraries, in order of preference.
+BACKENDS = ("pandas", "polars", "pyarrow")
+
+
+def make_frame(columns: Mapping[str, Any], backend: str | None = None) -> Any:
+    """Return named columns as a data frame.
+
+    Parameters
+    ----------
+    columns : mapping from name to a vector; all of the same length
+    backend : {"pandas", "polars", "pyarrow"}, optional
+        By default the first of these that is installed.
+
+    Raises
+    ------
+    ValueError
+        If ``backend`` is none of these.
+    ImportError
+        If none of them is installed.
+    """
+    import narwhals as nw
+
+    name: Any = _installed() if backend is None else backend
+    if name not in BACKENDS:
+        raise ValueError(f"backend must be one of {BACKENDS}, got {backend!r}")
+    data = {key: as_column(values) for key, values in columns.items()}
+    return nw.from_dict(data, backend=name).to_native()
+
+
+def as_column(values: Sequence[Any] | NDArray[Any]) -> Any:
+    """Return values as a column of one type: numbers, or text if the types are mixed.
+
+    None stays a missing value beside text and becomes NaN beside numbers.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind in "biuf" and array.ndim == 1:
+        return array
+    items = list(values)
+    numbers = [value for value in items if value is not None]
+    if numbers and all(isinstance(v, int | float | np.number) for v in numbers):
+        return np.array([np.nan if v is None else v for v in items], dtype=np.float64)
+    return [None if value is None else str(value) for value in items]
+
+
+def take_rows(X: Any, rows: ArrayLike) -> Any:
+    """Return the instances at some positions, in the type that they have.
+
+    Tables of pyarrow are handled here, because scikit-learn 1.6 takes positions for their columns.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, data frame, table of pyarrow or list
+    rows : array-like of int or bool
+        Positions, or which instances.
+    """
+    import narwhals as nw
+
+    if not nw.dependencies.is_pyarrow_table(X):
+        return _safe_indexing(X, rows)
+    positions = np.asarray(rows)
+    return X.take(np.flatnonzero(positions) if positions.dtype == np.bool_ else positions)
+
+
+def refuse_levels(frame: Any, name: str) -> Any:
+    """Return a frame, or raise if its columns have names of several levels (a MultiIndex).
+
+    scikit-learn and narwhals know no such names, and would take the columns by position.
+
+    Parameters
+    ----------
+    frame : data frame, or anything else, which is returned as it is
+    name : str
+        What to call it in messages.
+    """
+    columns: Any = getattr(frame, "columns", None)
+    if getattr(columns, "nlevels", 1) > 1:
+        raise ValueError(
+            f"{name} has columns with names of several levels, such as {columns[0]!r}: give every "
+            "column one name, for instance '_'.join(name)"
+        )
+    return frame
+
+
+def _installed() -> str:
+    for name in BACKENDS:
+        if find_spec(name) is not None:
+            return name
+    raise ImportError(f"data frames need one of {', '.join(BACKENDS)}: install one of them")

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 from sklearn.compose import ColumnTransformer
 
 import kdey
-from kdey.cli.model_options import CLASSIFIERS
+from kdey.cli.fit_commands import CLASSIFIERS
 from kdey.tables.features import TableFeatures, TableWarning
 
 from .cases import rows, run, without, write

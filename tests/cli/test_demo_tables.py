@@ -32,8 +32,8 @@ def table(path: Path) -> list[dict[str, str]]:
 def test_tables_are_small_and_hold_what_the_words_say(folder: Path) -> None:
     labelled, new = table(folder / "labelled.csv"), table(folder / "new.csv")
     forms = demo_forms()
-    assert [int(row["digit"]) for row in labelled] == forms.digits[forms.labelled].tolist()
-    assert [row["office"] for row in new] == forms.offices[forms.new].tolist()
+    assert [int(row["digit"]) for row in labelled] == forms["digits"][forms["labelled"]].tolist()
+    assert [row["office"] for row in new] == forms["offices"][forms["new"]].tolist()
     assert {"digit"} == set(labelled[0]) - set(new[0])
     assert {"office", "day"} == set(new[0]) - set(labelled[0])
     assert sum(path.stat().st_size for path in folder.glob("*.csv")) < 100_000
@@ -44,16 +44,16 @@ def test_tables_are_small_and_hold_what_the_words_say(folder: Path) -> None:
 
 def test_small_digits_are_more_frequent_where_the_words_say() -> None:
     forms = demo_forms()
-    small = forms.digits < 4
-    north = forms.offices == "north"
+    small = forms["digits"] < 4
+    north = forms["offices"] == "north"
     shares = [
-        small[forms.labelled].mean(),
-        small[forms.new].mean(),
-        small[forms.new & north].mean(),
+        small[forms["labelled"]].mean(),
+        small[forms["new"]].mean(),
+        small[forms["new"] & north].mean(),
     ]
     assert shares == sorted(shares)
     assert shares[1] > shares[0] + 0.2
-    assert not (forms.labelled & forms.new).any()
+    assert not (forms["labelled"] & forms["new"]).any()
 
 
 def test_commands_that_are_printed_name_the_files(folder: Path) -> None:
@@ -70,7 +70,7 @@ def test_all_pixels_that_vary_are_features(folder: Path) -> None:
     checked = run("check", folder / "labelled.csv", "--label", "digit", "--no-fit")
     assert checked.exit_code == 0, checked.output
     assert "10 classes (integers)" in checked.output
-    constant = (np.ptp(demo_forms().pixels[demo_forms().labelled], axis=0) == 0).sum()
+    constant = (np.ptp(demo_forms()["pixels"][demo_forms()["labelled"]], axis=0) == 0).sum()
     assert checked.output.count("ignored") == constant
 
 

@@ -14,7 +14,7 @@ pytest.importorskip("rich")
 
 def drawn(table: Any) -> str:
     """Return a table for a terminal of 80 columns."""
-    from kdey.cli.output import drawn_table
+    from kdey.cli.terminal import drawn_table
 
     return drawn_table(table, 80)
 

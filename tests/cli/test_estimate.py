@@ -189,3 +189,18 @@ def test_periods_lean_on_neighbours(model: Path, tmp_path: Path) -> None:
     assert {row["day"] for row in empty} == {"2024-01-10", "2024-01-11"}
     assert all(row["estimate"] and row["status"] == "empty" for row in empty)
     assert run("estimate", model, path, "--no-check-fit", "--smooth").exit_code == 2
+
+
+def test_drift_adds_wider_limits(model: Path, tmp_path: Path) -> None:
+    table = write(tmp_path / "new.csv", without(rows(seed=1), "kind"))
+    result = run("estimate", model, table, "--by", "shop", "--drift", "1.25")
+    assert result.exit_code == 0, result.output
+    for row in parsed(result.stdout):
+        low, high, first, last = (
+            float(row[name]) for name in ("low", "high", "drift_low", "drift_high")
+        )
+        assert first <= low
+        assert high <= last
+        assert last - first > high - low
+    assert run("estimate", model, table, "--drift", "0.5").exit_code == 2
+    assert "--wide" in run("estimate", model, table, "--drift", "1.5", "--wide").output

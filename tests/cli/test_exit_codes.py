@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-import kdey.cli.fit_commands
-from kdey.cli import output
+import kdey.cli.model_commands
+from kdey.cli import terminal
 
 from .cases import rows, run, without, write
 
@@ -185,7 +185,7 @@ def test_ctrl_c_in_this_process(model: Path, monkeypatch: pytest.MonkeyPatch) ->
     def interrupted(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(kdey.cli.fit_commands, "_facts", interrupted)
+    monkeypatch.setattr(kdey.cli.model_commands, "_facts", interrupted)
     done = run("inspect", model)
     assert done.exit_code == 130
     assert done.stderr == "\nstopped\n"
@@ -195,7 +195,7 @@ def test_ctrl_c_in_this_process(model: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_characters_that_the_output_lacks_are_spelled_out() -> None:
     code = (
         "import click\n"
-        "from kdey.cli.output import run_process\n"
+        "from kdey.cli.terminal import run_process\n"
         "run_process(click.Command('say', callback=lambda: click.echo('caf\\xe9 \\u65e5')))"
     )
     # What Python writes to a pipe on Windows in the west of Europe.
@@ -259,7 +259,7 @@ def test_inspect_refuses_what_never_ends(tmp_path: Path) -> None:
 def test_the_page_lists_the_codes() -> None:
     section = PAGE.read_text(encoding="utf-8").partition("## Exit codes")[2].partition("\n## ")[0]
     listed = {int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)}
-    stated = {int(code) for code in re.findall(r"^(\d+) ", output.__doc__ or "", re.MULTILINE)}
+    stated = {int(code) for code in re.findall(r"^(\d+) ", terminal.__doc__ or "", re.MULTILINE)}
     assert listed == stated == {0, 1, 2, 129, 130, 143}
 
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 
 import kdey
-from kdey.stacking import stage
+import kdey.stacking
 
 from .cases import rows, run, without, write
 
@@ -110,7 +110,7 @@ def test_a_fit_goes_on_from_the_folder(
     def refuse(*args: Any, **options: Any) -> None:
         raise RuntimeError("fitted again")
 
-    monkeypatch.setattr(stage, "cross_fit", refuse)
+    monkeypatch.setattr(kdey.stacking, "cross_fit", refuse)
     result = run("fit", labelled, *rest, *resume)
     assert result.exit_code == 0, result.output
     assert "left out" not in result.stderr

@@ -14,7 +14,7 @@ import pytest
 
 import kdey
 from kdey.bags import Bags
-from kdey.cli.output import printable, reworded
+from kdey.cli.terminal import printable, reworded
 from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
 
 from .cases import rows, run, without, write

@@ -10,7 +10,7 @@ import pytest
 
 import kdey
 from kdey import EMQ, PACC, Bags, HDx, KDEyML, OneVsAll, check_fit
-from kdey.diagnostics import FitChecker, FitVerdict, hold_fold_models
+from kdey.diagnostics import FitChecker, FitVerdict, keep_fold_models
 
 from .cases import draw, outsiders
 
@@ -99,7 +99,7 @@ def test_held_fold_models_are_those_of_training(tmp_path) -> None:
     fitted = PACC(random_state=0).fit(X, y, keep_fold_models=False)
     blunt = check_fit(fitted, bag, random_state=0)
     wanted = check_fit(fitted, bag, training=(X, y), random_state=0)
-    hold_fold_models(fitted, X, y)
+    keep_fold_models(fitted, X, y)
     found = check_fit(fitted, bag, random_state=0)
     assert (wanted.cross_fitted, found.cross_fitted, blunt.cross_fitted) == (True, True, False)
     assert found.p_value == wanted.p_value
@@ -108,7 +108,7 @@ def test_held_fold_models_are_those_of_training(tmp_path) -> None:
     assert given.p_value == blunt.p_value
     assert fitted.estimate(bag).diagnostics["fit"]["cross_fitted"]
     fitted.fit(X, y, keep_fold_models=False)
-    assert not hasattr(fitted, "fold_classifiers_")
+    assert not hasattr(fitted, "fold_models_")
     assert fitted.estimate(bag).status == "checked one-sided"
 
 
@@ -117,7 +117,7 @@ def test_held_fold_models_are_saved(tmp_path) -> None:
     rng = np.random.default_rng(5)
     X, y = rng.normal(size=(120, 2)), np.arange(120) % 2
     X[:, 0] += 2 * y
-    fitted = hold_fold_models(PACC(random_state=0).fit(X, y), X, y)
+    fitted = keep_fold_models(PACC(random_state=0).fit(X, y), X, y)
     kdey.save(fitted, tmp_path / "model.kdey")
     loaded = kdey.load(tmp_path / "model.kdey")
     one, two = (check_fit(q, X[:50], random_state=1) for q in (fitted, loaded))

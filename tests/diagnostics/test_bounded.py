@@ -11,12 +11,11 @@ from scipy.stats import kstest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
-from kdey import PACC, Bags, Ensemble, GridSearchQ, KDEyML, check_fit
+from kdey import PACC, Bags, Ensemble, GridSearchQ, KDEyML, check_fit, quantifiers
 from kdey.diagnostics import FitChecker
-from kdey.diagnostics.fit_checker import ENOUGH, sample_bags
-from kdey.diagnostics.fit_statistics import NullBags, few_per_class
+from kdey.diagnostics.score_check import ENOUGH, sample_bags
+from kdey.diagnostics.score_statistics import NullBags, few_per_class
 from kdey.posteriors import TrainingPosteriors, fits_into
-from kdey.quantifiers import aggregative
 
 from .cases import draw, outsiders
 
@@ -48,7 +47,7 @@ def test_the_sample_of_a_large_bag_is_random_and_fits(checker, monkeypatch) -> N
         fitted = FitChecker.fit(PACC().fit_posteriors(p, y))
         bag = draw(rng.multinomial(600, rng.dirichlet(np.ones(3))), rng)[0]  # sorted by class
         with monkeypatch.context() as patch:  # references stay as many as they are
-            patch.setattr("kdey.diagnostics.fit_checker.MOST_INSTANCES", 150)
+            patch.setattr("kdey.diagnostics.score_check.MOST_INSTANCES", 150)
             found = fitted.check(posteriors=bag, n_null=99, random_state=seed)
         assert found.n_checked == 150
         values.append(found.p_value)
@@ -56,7 +55,7 @@ def test_the_sample_of_a_large_bag_is_random_and_fits(checker, monkeypatch) -> N
 
 
 def test_worst_instances_of_a_sample_are_positions_in_the_bag(checker, monkeypatch) -> None:
-    monkeypatch.setattr("kdey.diagnostics.fit_checker.MOST_INSTANCES", 200)
+    monkeypatch.setattr("kdey.diagnostics.score_check.MOST_INSTANCES", 200)
     rng = np.random.default_rng(2)
     bag = np.concatenate([draw((200, 200, 200), rng)[0], outsiders(200, rng)])
     found = checker.check(posteriors=bag, random_state=0)
@@ -131,12 +130,12 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 def test_fold_models_are_kept_up_to_a_size(data, monkeypatch) -> None:
     X, y = data
     fitted = PACC(random_state=0).fit(X, y)
-    assert len(fitted.fold_classifiers_) == 5
+    assert len(fitted.fold_models_) == 5
     assert fitted.estimate(X[:60]).status in ("ok", "poor fit")
-    assert not hasattr(PACC().fit(X, y, keep_fold_models=False), "fold_classifiers_")
-    monkeypatch.setattr(aggregative, "FOLD_MODELS_BYTES", 500)
-    assert not hasattr(PACC().fit(X, y), "fold_classifiers_")
-    assert len(PACC().fit(X, y, keep_fold_models=True).fold_classifiers_) == 5
+    assert not hasattr(PACC().fit(X, y, keep_fold_models=False), "fold_models_")
+    monkeypatch.setattr(quantifiers, "FOLD_MODELS_BYTES", 500)
+    assert not hasattr(PACC().fit(X, y), "fold_models_")
+    assert len(PACC().fit(X, y, keep_fold_models=True).fold_models_) == 5
     with pytest.raises(ValueError, match="keep_fold_models must be True, False or 'auto'"):
         PACC().fit(X, y, keep_fold_models="all")
 
@@ -169,7 +168,7 @@ def test_members_and_searches_keep_few_models(data) -> None:
     ensemble = Ensemble(PACC(), n_members=2, random_state=0).fit(X, y)
     assert not any(member.scorer.fold_models for member in ensemble.model_.members)
     search = GridSearchQ(KDEyML(), {"bandwidth": [0.1, 0.2]}, random_state=0).fit(X, y)
-    assert len(search.best_estimator_.fold_classifiers_) == 5
+    assert len(search.best_estimator_.fold_models_) == 5
 
 
 def test_what_is_computed_once_per_fit_is_not_pickled(data) -> None:
@@ -196,7 +195,7 @@ def test_size_of_a_model_is_that_of_its_pickle() -> None:
 
 
 def test_check_fit_of_many_training_instances_uses_some(monkeypatch) -> None:
-    monkeypatch.setattr("kdey.diagnostics.fit_checker.MOST_INSTANCES", 300)
+    monkeypatch.setattr("kdey.diagnostics.score_check.MOST_INSTANCES", 300)
     rng = np.random.default_rng(0)
     p, y = draw((2_000, 100, 900), rng)
     fitted = PACC().fit_posteriors(p, y)

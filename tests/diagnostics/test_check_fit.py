@@ -13,9 +13,9 @@ from sklearn.preprocessing import StandardScaler
 from kdey import EMQ, PACC, HDx, KDEyML, check_fit
 from kdey.bags import Bags
 from kdey.diagnostics import FitChecker
-from kdey.diagnostics.fit_check import fold_models
-from kdey.diagnostics.fit_checker import p_values
-from kdey.diagnostics.fit_statistics import (
+from kdey.diagnostics.fold_models import fold_models
+from kdey.diagnostics.score_check import p_values
+from kdey.diagnostics.score_statistics import (
     DEFAULT_KERNEL,
     FLOOR,
     Embedding,
@@ -209,7 +209,7 @@ def test_fold_models_are_those_of_training(data, classifier, weighted) -> None:
     checker = FitChecker.fit(made, (X, y))
     assert checker.models is not None
     training = made.training_
-    for fold, model in [*enumerate(checker.models.models), *enumerate(made.fold_classifiers_)]:
+    for fold, model in [*enumerate(checker.models.models), *enumerate(made.fold_models_)]:
         own = training.folds == fold
         again = model.predict_proba(X[training.instances[own]])
         np.testing.assert_allclose(again, training.posteriors[own], atol=1e-8)
@@ -223,7 +223,7 @@ def test_a_fold_that_leaves_one_class_has_a_model_too() -> None:
         made = PACC(LogisticRegression(), cv=4).fit(X, y)
     training = made.training_
     refitted = fold_models(made, X, y).models
-    for fold, model in [*enumerate(refitted), *enumerate(made.fold_classifiers_)]:
+    for fold, model in [*enumerate(refitted), *enumerate(made.fold_models_)]:
         own = training.folds == fold
         again = predict_posteriors(model, X[training.instances[own]], made.classes_)
         np.testing.assert_allclose(again, training.posteriors[own], atol=1e-8)

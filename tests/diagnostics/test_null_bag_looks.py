@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kdey.diagnostics.fit_checker import LOOKS, N_NULL, _looks
+from kdey.diagnostics.score_check import LOOKS, N_NULL, _looks
 
 
 def test_the_default_number_is_looked_at_as_before() -> None:

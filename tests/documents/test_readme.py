@@ -65,7 +65,7 @@ def test_commands_on_the_tables_of_the_demonstration(session: Session) -> None:
     assert {row["status"] for row in rows} == {"ok"}
     forms = demo_forms()
     for office in ("north", "south"):
-        digits = forms.digits[forms.new & (forms.offices == office)]
+        digits = forms["digits"][forms["new"] & (forms["offices"] == office)]
         truth = np.bincount(digits, minlength=10) / len(digits)
         own = [row for row in rows if row["office"] == office]
         estimate = np.array([float(row["estimate"]) for row in own])

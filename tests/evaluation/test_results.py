@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kdey
-from kdey.arrays import as_column, make_frame
+from kdey.validation import as_column, make_frame
 from tests.evaluation.cases import blobs
 
 
@@ -63,7 +63,7 @@ def test_refuses_unknown_names(results: kdey.evaluation.Results) -> None:
 
 
 def test_without_any_frame_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdey.arrays.find_spec", lambda name: None)
+    monkeypatch.setattr("kdey.validation.find_spec", lambda name: None)
     with pytest.raises(ImportError, match="pandas, polars, pyarrow"):
         make_frame({"a": [1]})
 

@@ -13,8 +13,8 @@ import torch
 import kdey
 from kdey import _parallel as devices
 from kdey._parallel import as_tensor, choose_device, device_name, posteriors_on
-from kdey.arrays import on_host
 from kdey.simplex import check_posteriors
+from kdey.validation import on_host
 from tests.gpu.cases import problem
 from tests.with_torch import needs_cuda
 

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
 import kdey
-from kdey.arrays import on_host
+from kdey.validation import on_host
 from tests.gpu.cases import problem
 from tests.with_torch import needs_cuda
 

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import kdey
 from kdey import EMQ, predict_groups
-from kdey._caching import row_hashes
+from kdey._fingerprints import row_hashes
 
 from .cases import CLASSES, SCORES, columns, fitted, keywords, posteriors
 
@@ -238,3 +238,24 @@ def test_methods_that_combine_quantifiers_refuse_labels(frame: pd.DataFrame) -> 
     q = kdey.OneVsAll(kdey.PACC()).fit_posteriors(posteriors(y, rng), CLASSES[y])
     with pytest.raises(ValueError, match="need a method with rows and a matching"):
         ask(q, frame, labelled="label", n_replicates=20)
+
+
+def test_a_column_says_how_many_rows_the_population_of_a_group_has(q: Any, frame: Any) -> None:
+    sizes = frame.groupby("region")["region"].transform("size")
+    known = frame.assign(size=2 * sizes, share=0.5)
+    table = ask(q, known, fpc="size")
+    assert_allclose(ask(q, known, fpc="share")["high"], table["high"])
+    for region, part in known.groupby("region"):
+        one = q.estimate_posteriors(
+            part[SCORES].to_numpy(), options=kdey.Options(fpc=2 * len(part), check_fit=False)
+        )
+        rows = table[table["region"] == region]
+        assert_allclose(rows["low"], one.low, atol=1e-6)
+        assert_allclose(rows["high"], one.high, atol=1e-6)
+    # Rows that disagree have no correction, and a size of zero is refused.
+    mixed = known.assign(size=np.arange(len(known)) + 10_000)
+    assert_allclose(ask(q, mixed, fpc="size")["low"], ask(q, known)["low"])
+    with pytest.raises(ValueError, match="a size or share above zero"):
+        ask(q, known.assign(size=0), fpc="size")
+    with pytest.raises(ValueError, match="labelled and fpc cannot be used together"):
+        ask(q, known, fpc="size", labelled="label")

@@ -17,6 +17,7 @@ import pytest
 import kdey
 from kdey import predict_groups
 from kdey.groups import Grouping, GroupKeys, Request, estimate_table
+from kdey.tables.dates import asked_format
 from kdey.tables.files import ReadOptions, TableError, TableFile
 
 from .cases import SCORES, columns, fitted, keywords
@@ -302,6 +303,51 @@ def test_frames_with_dates_as_text(make: Any) -> None:
         "2024-01-01",
         "2024-03-01",
     ]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+@pytest.mark.parametrize("serials", [[45322.0, 45353.75], ["45322", "45353.75"], [45322, None]])
+def test_serial_numbers_of_a_spreadsheet_are_dates_where_the_user_says_so(
+    make: Any, serials: list[Any]
+) -> None:
+    frame = make(table_of(serials * 15, "day"))
+    done = nw.from_native(
+        predict_groups(
+            Q, frame, time="day", every="1mo", **keywords(scores=SCORES, date_format="excel")
+        ).to_frame(),
+        eager_only=True,
+    )
+    found = [str(day)[:10] for day in done["day"].drop_nulls().unique().sort().to_list()]
+    assert found == ["2024-01-01", "2024-03-01"][: 2 - (None in serials)]
+
+
+@pytest.mark.parametrize(
+    ("serial", "day"),
+    [
+        ("1", dt.datetime(1900, 1, 1)),
+        ("59", dt.datetime(1900, 2, 28)),
+        ("61", dt.datetime(1900, 3, 1)),
+        ("45353.75", dt.datetime(2024, 3, 2, 18)),
+        ("45353.5084606481", dt.datetime(2024, 3, 2, 12, 12, 11)),
+        ("2958465", dt.datetime(9999, 12, 31)),
+    ],
+)
+def test_days_of_serial_numbers(serial: str, day: dt.datetime) -> None:
+    read = asked_format("excel", has_clock=True).read(nw.new_series("t", [serial], backend=pl))
+    assert read.to_list() == [day]
+
+
+@pytest.mark.parametrize("serial", ["0", "60", "-3", "2958466", "inf", "2024-01-31"])
+def test_what_is_no_serial_number_is_refused(serial: str) -> None:
+    with pytest.raises(ValueError, match=r"serial numbers of dates, such as 45292, but row 7 has"):
+        asked_format("excel").read(nw.new_series("t", [serial], backend=pl), first=7)
+
+
+@pytest.mark.parametrize("serial", [45322, "45322"])
+def test_the_message_offers_serial_numbers(serial: Any) -> None:
+    frame = pl.DataFrame(table_of([serial] * 30, "day"))
+    with pytest.raises(ValueError, match=r"date_format='excel'"):
+        predict_groups(Q, frame, scores=SCORES, time="day", every="1mo")
 
 
 def test_partitions_show_together_how_dates_are_written() -> None:

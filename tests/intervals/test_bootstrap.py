@@ -88,7 +88,17 @@ def test_clusters_are_drawn_whole() -> None:
     counts = bag_counts(one, 50, np.random.default_rng(0))
     assert (counts[:, 0] == counts[:, 1]).all()
     assert (counts[:, 2] == counts[:, 4]).all()
-    assert ((counts[:, 0] + counts[:, 2] + counts[:, 5]) == 3).all()
+    assert ((counts[:, 0] + counts[:, 2] + counts[:, 5]) == 2).all()
+
+
+def test_replicates_of_clusters_have_the_linearised_variance() -> None:
+    rng = np.random.default_rng(5)
+    clusters, values = np.repeat(np.arange(8), 5), rng.normal(size=40) + np.repeat(range(8), 5)
+    one = SampledBag(np.arange(40), np.full(40, 1 / 40), clusters)
+    counts = bag_counts(one, 20_000, rng)
+    means = counts @ values / counts.sum(axis=1)
+    cluster_means = values.reshape(8, 5).mean(axis=1)
+    np.testing.assert_allclose(means.var(), cluster_means.var(ddof=1) / 8, rtol=0.05)
 
 
 def test_counts_keep_the_weights_of_instances() -> None:

@@ -155,7 +155,8 @@ def test_perfect_classes_give_wilson() -> None:
 
 @pytest.mark.parametrize("k", [3, 6])
 def test_certificates_of_the_inner_programs(k: int) -> None:
-    chunk = _Chunk.of(equations(k, seed=20 + k), slice(None), True)
+    given = equations(k, seed=20 + k)
+    chunk = _Chunk.of(given, slice(None), np.ones(len(given.means)))
     faces = _Faces.of(chunk, 0.025, 1)
     pairs = np.repeat(np.arange(3 * k), 4)
     t = np.tile([0.0, 0.2, 0.9, 1.0], 3 * k)

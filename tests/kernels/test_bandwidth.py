@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from kdey.kernels.geometry import MINIMUM_BANDWIDTH, resolve_bandwidth
+from kdey.kernels import MINIMUM_BANDWIDTH, resolve_bandwidth
 
 from .cases import pool
 

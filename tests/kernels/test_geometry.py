@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdey.kernels.geometry import KERNELS, transform
+from kdey.kernels import KERNELS, transform
 
 from .cases import pool
 

@@ -47,8 +47,8 @@ def _gram():
 PROBLEMS = {
     "mixture": _mixture,
     "least squares": lambda: LeastSquares(*_profiles()[:2]),
-    "quadratic": lambda: QuadraticMatch(*_gram(), np.arange(B) + 1.0),
-    "cauchy-schwarz": lambda: CauchySchwarz.from_targets(*_gram(), np.arange(B) - 2.0),
+    "quadratic": lambda: QuadraticMatch(*_gram()),
+    "cauchy-schwarz": lambda: CauchySchwarz.from_targets(*_gram()),
     "histogram cauchy-schwarz": lambda: HistogramCauchySchwarz(*_histograms()),
     "mean hellinger": lambda: MeanHellinger(*_histograms()),
     **{

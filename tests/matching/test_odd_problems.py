@@ -137,10 +137,8 @@ def test_bags_whose_solution_is_infinite_or_nothing_get_their_best_class(monkeyp
 
 def test_tolerances_are_relative_to_templates_and_targets(monkeypatch):
     seen = []
-    real = squares._certify
-    monkeypatch.setattr(
-        squares, "_certify", lambda *given: (seen.append(given[3]), real(*given))[1]
-    )
+    real = squares.certify
+    monkeypatch.setattr(squares, "certify", lambda *given: (seen.append(given[3]), real(*given))[1])
     problem = LeastSquares(np.array([[3.0, 0.0], [0.0, 1.0]]), np.array([[0.6, 0.8]]))
     np.testing.assert_allclose(squares._least_squares_tolerance(problem), [TOLERANCE * 3 * (1 + 3)])
     solve_quadratic(QuadraticMatch(np.array([[2.0, -5.0], [-5.0, 13.0]]), np.array([[1.0, -7.0]])))

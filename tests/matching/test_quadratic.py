@@ -79,7 +79,7 @@ def test_invariances(name, path):
     np.testing.assert_allclose(solve(make(m[:, order], q)).prevalence, plain[:, order], atol=1e-9)
     for b in range(len(q)):
         np.testing.assert_allclose(solve(make(m, q[b : b + 1])).prevalence[0], plain[b], atol=1e-12)
-    again = solve(make(m, q), start=np.full((5, 6), 1 / 6), n_threads=2).prevalence
+    again = solve(make(m, q), n_threads=2).prevalence
     np.testing.assert_allclose(again, plain, atol=1e-9)
 
 

@@ -36,7 +36,7 @@ def _state(problem):
     x = np.tile([1.0, 0.0], (n, 1))
     zeros = np.zeros(n, dtype=np.bool_)
     value, gradient = problem.objective(x), problem.gradient(x)
-    return sqp._State(np.arange(n), x, value, gradient, zeros, np.zeros(n, int), zeros.copy())
+    return sqp._SqpState(np.arange(n), x, value, gradient, zeros, np.zeros(n, int), zeros.copy())
 
 
 def _backtracked(functions, slopes, promise, convex=False):

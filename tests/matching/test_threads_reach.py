@@ -89,9 +89,6 @@ def test_tolerance_and_limit_reach_it_too(calls):
 @pytest.mark.parametrize(
     ("solve", "problem"),
     [
-        (solve_least_squares, LeastSquares(M, Q)),
-        (solve_quadratic, QuadraticMatch(M.T @ M, Q @ M)),
-        (solve_cauchy_schwarz, CauchySchwarz.from_targets(M.T @ M, Q @ M)),
         (solve_mixture, ROWS),
         (solve_divergence, Divergence(M, Q, "topsoe")),
     ],

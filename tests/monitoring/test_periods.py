@@ -18,11 +18,11 @@ from kdey.monitoring import (
     Bound,
     HistoryError,
     MonitorSettings,
+    error_parts,
     model_fingerprint,
     monitor,
     read_history,
 )
-from kdey.monitoring.periods import error_parts
 
 from ..groups.cases import SCORES, fitted, posteriors
 

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from kdey.neural.histogram_network import (
+from kdey.neural import (
     Network,
     _repeated,
     _split,

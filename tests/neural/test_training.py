@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from kdey.metrics import get_metric
-from kdey.neural.histogram_network import LOSSES, NetworkSpec, losses, train
+from kdey.neural import LOSSES, NetworkMap, losses, train
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -28,7 +28,7 @@ def bags(seed, n=300):
 
 
 BLUR = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
-PLAN = NetworkSpec(n_hidden=16, n_epochs=30, learning_rate=0.02)
+PLAN = NetworkMap(n_hidden=16, n_epochs=30, learning_rate=0.02)
 
 
 def error(network, held):
@@ -46,12 +46,12 @@ def test_seeds_and_the_global_generator():
     torch.manual_seed(3)
     wanted = torch.rand(1)
     torch.manual_seed(3)
-    spec = NetworkSpec(n_hidden=8, n_epochs=2, seed=5)
+    spec = NetworkMap(n_hidden=8, n_epochs=2, seed=5)
     first, second = (train(bags(0, 80), bags(1, 20), 100.0, spec) for _ in range(2))
     assert torch.rand(1) == wanted
     for a, b in zip(first.weights, second.weights, strict=True):
         np.testing.assert_array_equal(a, b)
-    again = NetworkSpec(n_hidden=8, n_epochs=2, seed=6)
+    again = NetworkMap(n_hidden=8, n_epochs=2, seed=6)
     other = train(bags(0, 80), bags(1, 20), 100.0, again)
     assert not np.array_equal(other.weights[0], first.weights[0])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import pickle
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from sklearn._loss._loss import CyHalfMultinomialLoss
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
@@ -387,3 +389,40 @@ def test_equal_models_give_equal_files(tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         kdey.load(tmp_path / "a").predict(X), kdey.load(tmp_path / "b").predict(X)
     )
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_the_bins_of_boosted_trees_are_two_arrays_of_the_file(missing: bool) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 50)).round(1), np.tile([0, 1], 30)
+    X[:, 3] = 1.0  # a constant column has one bin and no bound
+    if missing:
+        X[::7, 5] = np.nan
+    trees = HistGradientBoostingClassifier(max_iter=2, max_bins=8).fit(X, y)
+    data = model_file._skops_bytes(trees)
+    assert len(zipfile.ZipFile(io.BytesIO(data)).namelist()) < 30
+    assert isinstance(trees._bin_mapper.bin_thresholds_, list)  # what was given is left as it was
+    skops = model_file._skops()
+    read = skops.loads(data, trusted=skops.get_untrusted_types(data=data))
+    model_file._unpack_bins(read)
+    pairs = zip(read._bin_mapper.bin_thresholds_, trees._bin_mapper.bin_thresholds_, strict=True)
+    assert all(np.array_equal(ours, theirs) for ours, theirs in pairs)
+    np.testing.assert_array_equal(read.predict_proba(X), trees.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        np.array([2, 2], dtype=np.int64),
+        np.array([-1, 4], dtype=np.int64),
+        np.array([2**62, 2**62, 2**62, 2**62, 3], dtype=np.int64),
+        np.array([1.0, 2.0]),
+        np.array([[1, 2]], dtype=np.int64),
+    ],
+)
+def test_bins_that_do_not_match_their_bounds(lengths: NDArray[Any]) -> None:
+    X, y = np.arange(60.0).reshape(30, 2), np.tile([0, 1], 15)
+    trees = HistGradientBoostingClassifier(max_iter=1).fit(X, y)
+    trees._bin_mapper.bin_thresholds_ = (np.arange(3.0), lengths)
+    with pytest.raises(ValueError, match=r"bins of boosted trees do not match"):
+        model_file._unpack_bins(trees)

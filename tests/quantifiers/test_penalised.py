@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 import kdey
 from kdey.matching.likelihood import MixtureLikelihood
-from kdey.matching.penalty import Penalised, PenalisedProblem, RatioShrinkage
+from kdey.matching.penalty import PenalisedProblem, ShrunkRatios
 from kdey.matching.sqp import solve_sqp
 from kdey.matching.squares import CauchySchwarz, LeastSquares, MatchMeans
 from kdey.simplex import sample_smooth, sample_uniform
@@ -109,7 +109,7 @@ def test_the_strength_is_chosen_on_smooth_bags_and_helps_there() -> None:
     assert q.tuning_.parameter == "strength"
     assert q.tuning_.metric == "nmd"
     assert q.tuning_.best_value > 0
-    assert q.model_.matching.penalty.strength == q.tuning_.best_value
+    assert q.model_.matching.strength == q.tuning_.best_value
     plain = kdey.PACC().fit_posteriors(p, y)
     truths = sample_smooth(6, 40, np.random.default_rng(9), 0.2)
     bags = [draw(56, 100 + b, truth)[0][6:] for b, truth in enumerate(truths)]
@@ -160,7 +160,7 @@ def test_rlls_from_no_shrinkage_to_the_training_prevalence() -> None:
     bound = kdey.RLLS(strength=1e6).fit_posteriors(p, y).aggregate(bag)
     np.testing.assert_allclose(bound, np.bincount(y) / len(y), atol=1e-5)
     tuned = kdey.RLLS(strength="auto", tune_bag_size=60).fit_posteriors(p, y)
-    assert tuned.model_.matching.penalty.strength == tuned.tuning_.best_value
+    assert tuned.model_.matching.strength == tuned.tuning_.best_value
 
 
 @pytest.mark.parametrize("strength", [-1.0, "strong", float("nan"), None])
@@ -182,7 +182,7 @@ def test_what_cannot_be_penalised_is_refused() -> None:
         q.aggregate(p)
     rows = kdey.Friedman().fit_posteriors(p, y).row_map_
     with pytest.raises(ValueError, match="does not know the training prevalence"):
-        Penalised(MatchMeans(), RatioShrinkage()).problem(rows, rows(p), kdey.Bags.whole(60))
+        ShrunkRatios(MatchMeans()).problem(rows, rows(p), kdey.Bags.whole(60))
 
 
 def test_derivatives_of_the_problem() -> None:
@@ -249,7 +249,7 @@ def test_a_pool_of_classifiers_takes_the_penalty() -> None:
     expected = clone(pool).fit(frame, y).predict(bag)
     plain = kdey.Ordered(pool, strength=0.0).fit(frame, y)
     np.testing.assert_allclose(plain.predict(bag), expected, atol=1e-5)
-    assert plain.model_.scorer.fold_classifiers is not None
+    assert plain.model_.fold_models is not None
     strong = kdey.Ordered(pool, strength=1e6).fit(frame, y).predict(bag)
     assert abs(strong[0] - 2 * strong[1] + strong[2]) < 1e-2 < abs(expected[1] - expected[2])
 

@@ -18,7 +18,7 @@ from scipy.special import logsumexp
 from sklearn.neighbors import KernelDensity
 
 import kdey
-from kdey.kernels.geometry import transform
+from kdey.kernels import transform
 
 STORED = np.load(Path(__file__).parents[1] / "frozen" / "quapy.npz")
 CLASSES = (2, 3, 5)

@@ -50,7 +50,7 @@ def ensemble(selection: str, **options: Any) -> Any:
 def test_accuracy_keeps_the_members_that_do_best_on_the_bags_of_the_others(training: Any) -> None:
     p, y = training
     everyone = ensemble("all").fit_posteriors(p, y)
-    bags = [part.rows for part in ensemble("all")._parts(kdey.PACC(), y, np.arange(3))]
+    bags = [rows for _, _, rows in ensemble("all")._parts(kdey.PACC(), y, np.arange(3))]
     errors = [
         np.mean(
             [
@@ -71,7 +71,7 @@ def test_accuracy_keeps_the_members_that_do_best_on_the_bags_of_the_others(train
 def test_distribution_keeps_the_members_whose_bags_look_like_the_bag(training: Any) -> None:
     p, y = training
     q = ensemble("distribution", n_selected=2).fit_posteriors(p, y)
-    draws = [part.rows for part in ensemble("all")._parts(kdey.PACC(), y, np.arange(3))]
+    draws = [rows for _, _, rows in ensemble("all")._parts(kdey.PACC(), y, np.arange(3))]
     bag = draw(90, 7, (0.1, 0.1, 0.8))[0]
 
     def histograms(P: Any) -> Any:

@@ -15,7 +15,7 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
 from kdey import KDEyML, load, make_report, save
-from kdey.arrays import make_frame
+from kdey.validation import make_frame
 
 pytest.importorskip("click")
 pd = pytest.importorskip("pandas")

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from kdey.report.drawing import COLOURS, theme_tones
+from kdey.report.drawing import COLOURS, page_colours
 
 EYES = {
     "all cones": np.eye(3),
@@ -54,7 +54,7 @@ def nearest(colours: Any, eyes: Any) -> float:
 @pytest.mark.parametrize("eyes", EYES.values(), ids=EYES)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_marks_of_a_figure(eyes: Any, theme: Literal["light", "dark"]) -> None:
-    tones = theme_tones(theme)
+    tones = page_colours(theme)
     marks = [tones[role] for role in ("accent", "naive", "training", "truth", "paper")]
     assert nearest(marks, eyes) > 15
 

@@ -35,16 +35,16 @@ def png_size(data: bytes) -> tuple[int, int]:
 
 def test_every_figure_of_the_page_is_a_file(report: Report, tmp_path: Path) -> None:
     written = report.write_figures(tmp_path / "new" / "folder")
-    names = [figure.drawing.name for figure in report.page().figures]
+    names = [figure.name for figure in report.page().figures]
     assert [path.name for path in written] == [f"{name}.svg" for name in names]
     assert {"prevalence.svg", "time.svg", "confusion.svg"} <= {path.name for path in written}
     for path, figure in zip(written, report.page().figures, strict=True):
         root = ET.parse(path).getroot()
-        assert root.find(f"{SPACE}title").text == figure.drawing.title
+        assert root.find(f"{SPACE}title").text == figure.title
         style = root.find(f"{SPACE}style").text
         assert "var(" not in style, "not every program knows variables"
         assert "#" in style
-        assert figure.drawing.title in texts(path)
+        assert figure.title in texts(path)
     words = " ".join(texts(tmp_path / "new" / "folder" / "prevalence.svg"))
     assert "estimate with 95 % interval" in words
     assert "The uncorrected count is what" in words, "the caption goes with the figure"

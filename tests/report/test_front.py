@@ -115,7 +115,7 @@ def test_labels_outside_the_limits_are_told_at_the_top(reports: dict[str, Report
     assert report.rows is not None
     wrong = replace(report, truth=np.array([1.0, 0.0, 0.0]))
     lead = " ".join(wrong.page().lead)
-    assert "Beware: the share of known labels lies outside the limits of" in lead
+    assert "Beware: the share of known labels lies outside the interval of" in lead
     right = replace(report, truth=report.estimate.estimate)
     assert "Beware" not in " ".join(right.page().lead)
 

@@ -176,7 +176,9 @@ def test_the_answer_names_numbers_and_differences() -> None:
     assert "Of all records like these 500, an estimated 70.0 % are “a” (60.0 % to" in sentences
     assert "made so that each of them holds in 95 % of such cases" in sentences
     assert "“a” is more frequent (30.0 % there) and “b” is less frequent (35.0 %" in sentences
-    assert "would have said 50.0 % for “a”, outside the limits, and outside those of 1" in sentences
+    assert (
+        "would have said 50.0 % for “a”, outside the interval, and outside those of 1" in sentences
+    )
     same = [ClassRow("a", 0.5, 0.4, 0.6, 0.5, 0.5), ClassRow("b", 0.5, 0.4, 0.6, 0.5, 0.5)]
     sentences = " ".join(answer(estimate, same))
     assert "no class has clearly become more or less frequent" in sentences
@@ -235,8 +237,8 @@ def test_known_labels_are_compared_with_the_limits() -> None:
         ClassRow("c", 0.1, 0.05, 0.2),
     ]
     told = " ".join(against_labels(rows)).replace("\u00a0", " ")
-    assert "disagree: their shares lie outside the limits of “b” (35.0 % of the labels)." in told
-    assert "within the limits of every class" in " ".join(against_labels(rows[:1]))
+    assert "disagree: their shares lie outside the interval of “b” (35.0 % of the labels)." in told
+    assert "within the interval of every class" in " ".join(against_labels(rows[:1]))
     assert against_labels(rows[2:]) == []
 
 

@@ -189,7 +189,7 @@ def test_a_file_is_written_whole_or_not_at_all(
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("kdey.report.make.os.replace", fail)
+    monkeypatch.setattr("kdey.report.os.replace", fail)
     with pytest.raises(OSError, match=r"cannot write .*report\.html: No space"):
         report.write(target)
     assert target.read_text() == "what was there"

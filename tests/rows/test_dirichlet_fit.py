@@ -26,7 +26,7 @@ def test_fit_is_as_likely_as_that_of_a_general_optimiser(k, scale):
     rng = np.random.default_rng(k)
     p = shrink_zeros(rng.dirichlet(scale * rng.uniform(0.5, 2.0, k), 60))
     weights = rng.random(60)
-    fit = fit_dirichlet(p, weights)
+    alpha, converged = fit_dirichlet(p, weights)
     logs = weights @ np.log(p) / weights.sum()
 
     def loss(log_alpha):
@@ -45,16 +45,15 @@ def test_fit_is_as_likely_as_that_of_a_general_optimiser(k, scale):
             "adaptive": True,
         },
     )
-    assert fit.converged
-    assert fit.log_likelihood == pytest.approx(mean_log_density(fit.alpha, p, weights), abs=1e-8)
-    assert fit.log_likelihood >= -found.fun - 1e-9
-    np.testing.assert_allclose(fit.alpha, np.exp(found.x), rtol=1e-3)
+    assert converged
+    assert mean_log_density(alpha, p, weights) >= -found.fun - 1e-8
+    np.testing.assert_allclose(alpha, np.exp(found.x), rtol=1e-3)
 
 
 def test_known_parameters_are_recovered():
     alpha = np.array([0.3, 1.0, 4.0, 12.0])
     p = np.random.default_rng(0).dirichlet(alpha, 50_000)
-    np.testing.assert_allclose(fit_dirichlet(p).alpha, alpha, rtol=0.03)
+    np.testing.assert_allclose(fit_dirichlet(p)[0], alpha, rtol=0.03)
 
 
 @settings(max_examples=150)
@@ -70,18 +69,18 @@ def test_any_rows_end_at_a_stationary_point(seed, k, n, log_shrinkage):
     p = shrink_zeros(p / p.sum(axis=1, keepdims=True), 10.0**log_shrinkage)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fit = fit_dirichlet(p)
+        alpha, converged = fit_dirichlet(p)
     if caught:
-        assert not fit.converged
+        assert not converged
         return
-    assert fit.converged
+    assert converged
     # F is concave: if no small move in any tried direction gains, the fit is at its maximum.
     for factor in (0.99, 1.01):
-        assert mean_of(p, fit.alpha * factor) <= fit.log_likelihood + 1e-8
+        assert mean_of(p, alpha * factor) <= mean_of(p, alpha) + 1e-8
         i = rng.integers(k)
-        moved = fit.alpha.copy()
+        moved = alpha.copy()
         moved[i] *= factor
-        assert mean_of(p, moved) <= fit.log_likelihood + 1e-8
+        assert mean_of(p, moved) <= mean_of(p, alpha) + 1e-8
 
 
 def mean_of(p, alpha):
@@ -91,15 +90,15 @@ def mean_of(p, alpha):
 def test_weights_equal_repetition_and_scale_does_not_matter():
     p = np.random.default_rng(0).dirichlet([2.0, 3.0, 1.0], 10)
     counts = np.arange(10)
-    repeated = fit_dirichlet(np.repeat(p, counts, axis=0)).alpha
-    np.testing.assert_allclose(fit_dirichlet(p, counts).alpha, repeated, rtol=1e-8)
-    np.testing.assert_allclose(fit_dirichlet(p, 1e6 * counts).alpha, repeated, rtol=1e-8)
+    repeated = fit_dirichlet(np.repeat(p, counts, axis=0))[0]
+    np.testing.assert_allclose(fit_dirichlet(p, counts)[0], repeated, rtol=1e-8)
+    np.testing.assert_allclose(fit_dirichlet(p, 1e6 * counts)[0], repeated, rtol=1e-8)
 
 
 def test_class_permutation_permutes_alpha():
     p = np.random.default_rng(0).dirichlet([2.0, 3.0, 0.1], 30)
     order = [2, 0, 1]
-    np.testing.assert_allclose(fit_dirichlet(p[:, order]).alpha, fit_dirichlet(p).alpha[order])
+    np.testing.assert_allclose(fit_dirichlet(p[:, order])[0], fit_dirichlet(p)[0][order])
 
 
 @pytest.mark.parametrize(
@@ -107,30 +106,29 @@ def test_class_permutation_permutes_alpha():
 )
 def test_equal_rows_are_capped_with_a_warning(rows):
     with pytest.warns(UserWarning, match="unbounded, its concentration is capped at 1e"):
-        fit = fit_dirichlet(rows)
-    assert not fit.converged
-    assert np.isfinite(fit.log_likelihood)
-    np.testing.assert_allclose(fit.alpha, MAX_CONCENTRATION * np.asarray(rows)[0])
+        alpha, converged = fit_dirichlet(rows)
+    assert not converged
+    np.testing.assert_allclose(alpha, MAX_CONCENTRATION * np.asarray(rows)[0])
 
 
 def test_nearly_equal_rows_are_fitted():
     p = np.random.default_rng(0).dirichlet([2e5, 3e5, 5e5], 200)
-    fit = fit_dirichlet(p)
-    assert fit.converged
-    assert fit.alpha.sum() == pytest.approx(1e6, rel=0.3)
+    alpha, converged = fit_dirichlet(p)
+    assert converged
+    assert alpha.sum() == pytest.approx(1e6, rel=0.3)
 
 
 def test_rows_of_a_sure_classifier_are_fitted():
     p = np.eye(4)[[0] * 95 + [1, 2, 3, 1, 2]]
-    fit = fit_dirichlet(shrink_zeros(p))
-    assert fit.converged
-    assert fit.alpha.argmax() == 0
+    alpha, converged = fit_dirichlet(shrink_zeros(p))
+    assert converged
+    assert alpha.argmax() == 0
 
 
 def test_iteration_limit_is_told():
     p = np.random.default_rng(0).dirichlet([0.01, 30.0, 5.0], 50)
-    fit = fit_dirichlet(shrink_zeros(p), max_iter=1)
-    assert (fit.n_iter, fit.converged) == (1, False)
+    _, converged = fit_dirichlet(shrink_zeros(p), max_iter=1)
+    assert not converged
 
 
 def test_log_density_is_scipys():

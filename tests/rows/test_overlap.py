@@ -20,7 +20,7 @@ from scipy.stats import norm
 
 from kdey.bags import Bags
 from kdey.posteriors import TrainingPosteriors
-from kdey.quantifiers.kde import KDEyCS, KDEyL2
+from kdey.quantifiers.densities import KDEyCS, KDEyL2
 from kdey.rows import kernel as overlap
 from kdey.rows.kernel import KernelSpec, OverlapMap
 

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from kdey.calibration import BCTS
-from kdey.posteriors import TrainingPosteriors
+from kdey.posteriors import TrainingPosteriors, predict_posteriors
 from kdey.rows.posterior import RatioMap
 from kdey.stacking import PooledClassifier
 from kdey.stacking.pooled_classifier import (
@@ -21,8 +21,8 @@ from kdey.stacking.pooled_classifier import (
     PSEUDO_COUNT,
     MemberMethod,
     fit_member,
+    geometric_mean,
     held_out,
-    mean_posteriors,
     pool_weights,
     predictive,
     select_members,
@@ -147,15 +147,16 @@ def test_the_mean_of_models_commutes_with_bcts() -> None:
     calibrated = [calibrator.transform(model.predict_proba(X)) for model in models]
     mean = np.exp(np.mean(np.log(calibrated), axis=0))
     expected = mean / mean.sum(axis=1, keepdims=True)
-    assert calibrator.transform(mean_posteriors(models, X, classes)) == pytest.approx(
-        expected, abs=1e-9
-    )
+    scored = [predict_posteriors(model, X, classes) for model in models]
+    found = calibrator.transform(geometric_mean(models, scored, classes))
+    assert found == pytest.approx(expected, abs=1e-9)
 
 
 def test_a_model_has_no_say_about_classes_that_it_has_not_seen() -> None:
     X, y = three_classes()
     both = [LogisticRegression().fit(X, y), LogisticRegression().fit(X[y < 2], y[y < 2])]
-    mean = mean_posteriors(both, X, np.arange(3))
+    scored = [predict_posteriors(model, X, np.arange(3)) for model in both]
+    mean = geometric_mean(both, scored, np.arange(3))
     assert (mean[:, 2] > 0.1 * both[0].predict_proba(X)[:, 2]).all()
     assert mean.sum(axis=1) == pytest.approx(np.ones(len(X)))
 

@@ -11,42 +11,39 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kdey.stacking import CLASSIFIERS
+from kdey.stacking import CLASSIFIERS, portfolio
 from kdey.stacking.pooled_classifier import TEXT_CLASSIFIERS
-from kdey.stacking.stage import portfolio
 from kdey.tables.features import SparseColumns
 
 LOW = "low"
 
 
 def test_auto_is_the_portfolio_for_the_kinds() -> None:
-    names = [candidate.name for candidate in portfolio("auto", None, LOW)]
-    assert names == list(CLASSIFIERS)
+    assert list(portfolio("auto", None, LOW)) == list(CLASSIFIERS)
     for found in (
         portfolio("auto", ("text",), LOW),
         portfolio("auto", None, LOW, sparse="alike"),
         portfolio("auto", None, LOW, sparse="mixed"),
     ):
-        assert [candidate.name for candidate in found] == list(TEXT_CLASSIFIERS)
+        assert list(found) == list(TEXT_CLASSIFIERS)
 
 
 @pytest.mark.parametrize("sparse", ["alike", "mixed"])
 def test_sparse_matrices_are_taken(sparse: SparseColumns) -> None:
     y = np.arange(90) % 3
     X = sp.csr_matrix(np.eye(3)[y] + 0.01)
-    for candidate in portfolio("auto", None, LOW, sparse=sparse):
-        assert (candidate.classifier.fit(X, y).predict(X) == y).all()
+    for classifier, _ in portfolio("auto", None, LOW, sparse=sparse).values():
+        assert (classifier.fit(X, y).predict(X) == y).all()
 
 
 def test_names_of_classifiers() -> None:
     linear = make_pipeline(StandardScaler(), LogisticRegression())
     found = portfolio([linear, LogisticRegression(C=2), "extra trees"], None, LOW)
-    names = [candidate.name for candidate in found]
-    assert names == ["LogisticRegression 1", "LogisticRegression 2", "extra trees"]
-    assert found[0].classifier is linear
-    by_name = portfolio({"mine": linear}, None, LOW)
-    assert [candidate.name for candidate in by_name] == ["mine"]
-    assert portfolio(linear, None, LOW)[0].name == "LogisticRegression"
+    assert list(found) == ["LogisticRegression 1", "LogisticRegression 2", "extra trees"]
+    assert found["LogisticRegression 1"] == (linear, False)
+    assert found["extra trees"][1]
+    assert list(portfolio({"mine": linear}, None, LOW)) == ["mine"]
+    assert list(portfolio(linear, None, LOW)) == ["LogisticRegression"]
 
 
 @pytest.mark.parametrize("classifiers", ["boosting", [], {}, ["extra trees", "no such"]])

@@ -11,7 +11,7 @@ from tests.strangers.power import PowerPACC
 class MatchRelative(Matching):
     """Least squares between mean rows and templates, relative to the mean template."""
 
-    def problem(self, row_map, rows, bags, n_threads=1, full=False):
+    def problem(self, row_map, rows, bags, n_threads=1):
         scale = row_map.templates.mean(axis=1)
         return LeastSquares(row_map.templates / scale[:, None], rows.mean(bags) / scale)
 

@@ -146,7 +146,7 @@ def test_p_values_of_a_pool_are_sane_and_find_a_changed_unit() -> None:
         return rng.normal(size=(n, 3)) + 1.2 * y[:, None], y
 
     pool = kdey.Quantifier(effort="low", random_state=0).fit(*draw(200, 0.5))
-    assert len(pool.model_.scorer.fold_classifiers or ()) > 1
+    assert len(pool.model_.fold_models or ()) > 1
     p_values, changed = [], []
     for share in np.linspace(0.05, 0.95, 12):  # shares shift, classes do not
         bag, _ = draw(100, share)

@@ -12,7 +12,7 @@ from kdey.metrics import absolute_error
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows import TuningEffort
 from kdey.tuning import TuningWarning
-from kdey.tuning.trials import make_hold_outs
+from kdey.tuning.trials import TuningPlan, make_hold_outs
 
 from .cases import posteriors
 
@@ -22,7 +22,9 @@ def test_scores_are_those_of_a_plain_loop(divergence: str) -> None:
     p, y = posteriors(3, 200)
     q = kdey.DM(divergence=divergence, random_state=0).fit_posteriors(p, y)
     n_bags = 50 if divergence == "cauchy-schwarz" else 200
-    made = make_hold_outs(TrainingPosteriors(p, y), 3, 500, 0, TuningEffort(bags=n_bags))
+    made = make_hold_outs(
+        TrainingPosteriors(p, y), 3, TuningPlan(bag_size=500), 0, TuningEffort(bags=n_bags)
+    )
     for trial in (q.tuning_.trials[0], q.tuning_.best):
         errors = []
         for one in made:

@@ -17,7 +17,7 @@ from kdey.posteriors import TrainingPosteriors
 from kdey.rows import TuningEffort
 from kdey.rows.kernel import BandwidthWarning
 from kdey.tuning import TuningWarning
-from kdey.tuning.trials import make_hold_outs
+from kdey.tuning.trials import TuningPlan, make_hold_outs
 
 from .cases import posteriors
 
@@ -33,7 +33,7 @@ def fitted(make: Any, p: Any, y: Any, **parameters: Any) -> Any:
 def test_scores_are_those_of_a_plain_loop(make: Any, metric: str) -> None:
     p, y = posteriors(3, 150)
     q = fitted(make, p, y, tune_for=metric, tune_bag_size=80, precision="double")
-    made = make_hold_outs(TrainingPosteriors(p, y), 3, 80, 0, TuningEffort())
+    made = make_hold_outs(TrainingPosteriors(p, y), 3, TuningPlan(bag_size=80), 0, TuningEffort())
     for trial in (q.tuning_.trials[0], q.tuning_.best, q.tuning_.trials[-1]):
         errors = []
         for one in made:
@@ -251,7 +251,7 @@ def test_wrong_parameters_are_refused(parameters: Any, message: str) -> None:
 
 
 def test_a_search_over_bandwidths_never_tunes(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kdey.tuning.automatic import AutomaticKernel
+    from kdey.tuning import AutomaticKernel
 
     def refuse(*_: Any) -> None:
         raise AssertionError("a fixed bandwidth must not be tuned")

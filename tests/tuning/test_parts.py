@@ -9,7 +9,7 @@ import pytest
 
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows import TuningEffort
-from kdey.tuning.trials import N_PARTS, make_hold_outs, make_parts
+from kdey.tuning.trials import N_PARTS, TuningPlan, make_hold_outs, make_parts
 
 from .cases import posteriors, training
 
@@ -25,7 +25,7 @@ def rows_of(points: Any) -> set[tuple[float, ...]]:
 @pytest.mark.parametrize("folds", [None, 3, 5, 12])
 def test_pool_and_training_share_no_row_and_bags_are_what_they_say(folds: int | None) -> None:
     given = training(4, 400, folds=folds)
-    made = make_hold_outs(given, 4, 60, 0, TuningEffort())
+    made = make_hold_outs(given, 4, TuningPlan(bag_size=60), 0, TuningEffort())
     assert len(made) == min(folds or N_PARTS, N_PARTS)
     assert sum(len(one.bags) for one in made) == 100
     label_of = {
@@ -77,8 +77,8 @@ def test_weights_equal_repetition_and_order_does_not_matter(folds: int | None) -
         given.labels[every],
         folds=None if folds is None else given.folds[every],
     )
-    a = make_hold_outs(weighted, 3, 50, 7, TuningEffort())
-    b = make_hold_outs(repeated, 3, 50, 7, TuningEffort())
+    a = make_hold_outs(weighted, 3, TuningPlan(bag_size=50), 7, TuningEffort())
+    b = make_hold_outs(repeated, 3, TuningPlan(bag_size=50), 7, TuningEffort())
     for one, other in zip(a, b, strict=True):
         np.testing.assert_array_equal(one.points, other.points)
         np.testing.assert_array_equal(one.training.weights, other.training.weights)
@@ -100,7 +100,7 @@ def test_the_work_is_bounded_and_rare_classes_are_kept() -> None:
     p, y = posteriors(3, 60_000)
     y = np.where((y == 2) & (np.arange(60_000) > 60), 0, y)  # twenty of the last class
     given = TrainingPosteriors(p, y)
-    made = make_hold_outs(given, 3, 100, 0, TuningEffort(rows=2_000))
+    made = make_hold_outs(given, 3, TuningPlan(bag_size=100), 0, TuningEffort(rows=2_000))
     assert len(made) == 2
     for one in made:
         assert len(one.points) <= 2_500
@@ -115,7 +115,11 @@ def test_classes_on_one_side_only_are_left_out_of_the_bags() -> None:
     y = given.labels.copy()
     y[0] = 3  # a single instance
     made = make_hold_outs(
-        TrainingPosteriors(given.posteriors, y, folds=given.folds), 4, 30, 0, TuningEffort()
+        TrainingPosteriors(given.posteriors, y, folds=given.folds),
+        4,
+        TuningPlan(bag_size=30),
+        0,
+        TuningEffort(),
     )
     assert [one.n_classes for one in made] == [3, 4, 4, 4, 4]
     for one in made[1:]:
@@ -125,13 +129,19 @@ def test_classes_on_one_side_only_are_left_out_of_the_bags() -> None:
 
 def test_no_hold_out_where_classes_cannot_be_parted() -> None:
     p, _ = posteriors(2, 2)
-    assert make_hold_outs(TrainingPosteriors(p, np.array([0, 1])), 2, 30, 0, TuningEffort()) == []
+    assert (
+        make_hold_outs(
+            TrainingPosteriors(p, np.array([0, 1])), 2, TuningPlan(bag_size=30), 0, TuningEffort()
+        )
+        == []
+    )
 
 
 def test_seeds_draw_other_bags_and_the_same_seed_the_same() -> None:
     given = training(3, 90)
     drawn = [
-        make_hold_outs(given, 3, 30, seed, TuningEffort())[0].prevalences for seed in (0, 0, 1)
+        make_hold_outs(given, 3, TuningPlan(bag_size=30), seed, TuningEffort())[0].prevalences
+        for seed in (0, 0, 1)
     ]
     np.testing.assert_array_equal(drawn[0], drawn[1])
     assert not np.array_equal(drawn[0], drawn[2])

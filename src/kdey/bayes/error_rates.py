@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaincinv
 
-from kdey.arrays import in_class_order, refuse_masked
 from kdey.bags import Array
 from kdey.bayes.sampling import (
     PosteriorDraws,
@@ -30,7 +29,8 @@ from kdey.bayes.sampling import (
     seed_sequence,
     warm_up,
 )
-from kdey.simplex import counts_from_limits
+from kdey.simplex import counts_from_limits, in_class_order
+from kdey.validation import refuse_masked
 
 #: Smallest draw of a gamma variable: products of rates stay representable.
 _SMALLEST = 1e-280

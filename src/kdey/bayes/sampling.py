@@ -31,11 +31,11 @@ from scipy.stats import rankdata
 
 from kdey import native
 from kdey._parallel import thread_count
-from kdey.arrays import in_class_order, make_frame, refuse_masked
 from kdey.bags import Array, Bags
 from kdey.matching.likelihood import MixtureLikelihood
 from kdey.model import Fitted, bag_posteriors, posterior_model
-from kdey.validation import check_count, check_positive, check_weights
+from kdey.simplex import in_class_order
+from kdey.validation import check_count, check_positive, check_weights, make_frame, refuse_masked
 
 
 def split_r_hat(draws: Array) -> float:

@@ -1,7 +1,8 @@
 """The command line ``kdey``: commands that are loaded when they are called.
 
-``__main__`` lists them; ``fit_commands``, ``answer_commands`` and ``data_commands`` hold them.
-``options`` and ``model_options`` hold what they share, ``output`` what they print and how they end.
+``__main__`` lists them. ``fit_commands`` holds those on a labelled table, ``model_commands`` those
+on a model file, ``data_commands`` those that bring data; ``command_options`` holds options that
+they share, ``terminal`` what they print and how they end.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ def main() -> None:
     """Run the command line, or say what to install for it."""
     try:
         from kdey.cli.__main__ import kdey
-        from kdey.cli.output import run_process
+        from kdey.cli.terminal import run_process
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise

@@ -12,18 +12,18 @@ from typing import Any
 import click
 
 import kdey as library
-from kdey.cli.output import endings
+from kdey.cli.terminal import endings
 
 #: Command -> its module under ``kdey.cli`` and one line of help. The module holds a click command
 #: of the same name. A command on tables imports only click and the standard library at its top.
 COMMANDS = {
     "check": ("fit_commands", "Show what the columns of a labelled table are taken for."),
     "fit": ("fit_commands", "Fit on a labelled table and write a model file."),
-    "estimate": ("answer_commands", "Estimate the prevalences of a table, or of its groups."),
-    "compare": ("answer_commands", "Compare the groups or periods of a table: did it change?"),
-    "monitor": ("answer_commands", "Add a period to a history, and ring alarms."),
-    "report": ("answer_commands", "Write one HTML page on the prevalences of a table."),
-    "inspect": ("fit_commands", "Show what a model file holds."),
+    "estimate": ("model_commands", "Estimate the prevalences of a table, or of its groups."),
+    "compare": ("model_commands", "Compare the groups or periods of a table: did it change?"),
+    "monitor": ("model_commands", "Add a period to a history, and ring alarms."),
+    "report": ("model_commands", "Write one HTML page on the prevalences of a table."),
+    "inspect": ("model_commands", "Show what a model file holds."),
     "evaluate": ("fit_commands", "Compare methods on bags of a labelled table."),
     "select": ("fit_commands", "Find the best settings of a method on a labelled table."),
     "demo": ("data_commands", "Compare methods on handwritten digits, or write two tables to try."),
@@ -56,12 +56,12 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
-        """Parse the options; see :mod:`kdey.cli.output` for how this may end."""
+        """Parse the options; see :mod:`kdey.cli.terminal` for how this may end."""
         with endings():
             return super().make_context(*args, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; see :mod:`kdey.cli.output` for how this may end."""
+        """Run a command; see :mod:`kdey.cli.terminal` for how this may end."""
         with endings():
             return super().invoke(ctx)
 

@@ -15,14 +15,13 @@ import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdey.cli.output import PROBLEMS, USER_ERRORS, guarded, refusal
+from kdey.cli.terminal import PROBLEMS, USER_ERRORS, guarded, refusal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -325,23 +324,12 @@ _FIRST_DAY = date(2026, 1, 5)  # a Monday
 _N_DAYS = 14
 
 
-@dataclass(frozen=True)
-class Forms:
-    """Scanned forms: pixels (n, 16), digits (n,), offices (n,), and which file each is in.
+def demo_forms() -> dict[str, NDArray[Any]]:
+    """Return "pixels" (n, 16), "digits" (n,) and "offices" (n,) of all forms.
 
-    ``labelled`` and ``new``, of shape (n,), are true for the forms of ``labelled.csv`` and of
-    ``new.csv``.
+    "labelled" and "new", of shape (n,), are true for the forms of ``labelled.csv`` and of
+    ``new.csv``. Those that are neither are in no file.
     """
-
-    pixels: NDArray[np.int64]
-    digits: NDArray[np.int64]
-    offices: NDArray[np.str_]
-    labelled: NDArray[np.bool_]
-    new: NDArray[np.bool_]
-
-
-def demo_forms() -> Forms:
-    """Return all forms. Those that are neither labelled nor new are in no file."""
     import numpy as np
     from sklearn.datasets import load_digits
 
@@ -353,7 +341,8 @@ def demo_forms() -> Forms:
     offices = np.where(small ^ (position % 5 == 0), "north", "south")
     even = position % 2 == 0
     # Every third of the large digits is new: those for which no office looks unlike its training.
-    return Forms(pixels, digits, offices, even, ~even & (small | (position % 3 == 1)))
+    new = ~even & (small | (position % 3 == 1))
+    return {"pixels": pixels, "digits": digits, "offices": offices, "labelled": even, "new": new}
 
 
 def write_demo_tables(folder: Path) -> tuple[Path, Path]:
@@ -377,12 +366,12 @@ def write_demo_tables(folder: Path) -> tuple[Path, Path]:
     from kdey.tables.output import csv_text
 
     forms = demo_forms()
-    pixels, digits = forms.pixels.tolist(), forms.digits.tolist()
-    names = [f"p{number}" for number in range(forms.pixels.shape[1])]
-    labelled = [[*pixels[i], digits[i]] for i in forms.labelled.nonzero()[0].tolist()]
+    pixels, digits = forms["pixels"].tolist(), forms["digits"].tolist()
+    names = [f"p{number}" for number in range(len(pixels[0]))]
+    labelled = [[*pixels[i], digits[i]] for i in forms["labelled"].nonzero()[0].tolist()]
     new = [
-        [forms.offices[i], _FIRST_DAY + timedelta(days=i % _N_DAYS), *pixels[i]]
-        for i in forms.new.nonzero()[0].tolist()
+        [forms["offices"][i], _FIRST_DAY + timedelta(days=i % _N_DAYS), *pixels[i]]
+        for i in forms["new"].nonzero()[0].tolist()
     ]
     contents = {
         folder / LABELLED: csv_text([*names, "digit"], labelled),

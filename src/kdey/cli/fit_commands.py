@@ -1,29 +1,18 @@
-"""Commands around a model file: ``kdey check``, ``kdey fit`` and ``kdey inspect``."""
+"""Commands on a labelled table: ``kdey check``, ``fit``, ``evaluate`` and ``select``.
+
+What is fitted is named here: methods, classifiers, and the options of a pool of them.
+"""
 
 from __future__ import annotations
 
-import json
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
-from kdey.cli.model_options import (
-    METHODS,
-    POOL,
-    classification,
-    fit_options,
-    fit_pool,
-    make_classifier,
-    make_method,
-    method_option,
-    model_options,
-    pool_options,
-    pool_parameters,
-    refuse_pool_options,
-)
-from kdey.cli.options import (
+from kdey.cli.command_options import (
     check_columns,
     config_option,
     label_options,
@@ -35,18 +24,259 @@ from kdey.cli.options import (
     read_labelled,
     settings,
     table_options,
+    with_options,
 )
-from kdey.cli.output import check_outputs, deliver, guarded, output_options, printable, say
+from kdey.cli.terminal import (
+    Command,
+    check_outputs,
+    deliver,
+    guarded,
+    output_options,
+    printable,
+    say,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from sklearn.pipeline import Pipeline
 
-    from kdey import GridSearchQ, Quantifier
+    from kdey import GridSearchQ
     from kdey.evaluation.evaluating import Results
-    from kdey.quantifiers.aggregative import AggregativeQuantifier
+    from kdey.quantifiers import AggregativeQuantifier
     from kdey.quantifiers.base import BaseQuantifier
+    from kdey.quantifiers.quantifier import Quantifier
+    from kdey.stacking import FitProgress
     from kdey.tables.schema import TableSchema
     from kdey.tables.training import TrainingTable
+
+#: The name of the method.
+POOL = "quantifier"
+#: The names of classifiers on the command line, and in the portfolio of a pool.
+PORTFOLIO = {
+    "logistic": "logistic regression",
+    "extra-trees": "extra trees",
+    "boosting": "gradient boosting",
+}
+#: Options that other methods do not have.
+_ONLY_POOL = ("effort", "time_limit", "size_limit", "resume")
+_POSITIVE = click.FloatRange(min=0, min_open=True)
+#: Name -> class in ``kdey``.
+METHODS = {
+    POOL: "Quantifier",
+    "kdey-ml": "KDEyML",
+    "kdey-hd": "KDEyHD",
+    "kdey-cs": "KDEyCS",
+    "kdey-l2": "KDEyL2",
+    "emq": "EMQ",
+    "pacc": "PACC",
+    "acc": "ACC",
+    "dir": "DIR",
+    "dm": "DM",
+    "hdy": "HDy",
+    "dys": "DyS",
+    "mm": "MM",
+    "rlls": "RLLS",
+    "friedman": "Friedman",
+    "edy": "EDy",
+    "sord": "SORD",
+    "t50": "T50",
+    "max": "MAX",
+    "threshold-x": "ThresholdX",
+    "ms": "MS",
+    "ms2": "MS2",
+    "pcc": "PCC",
+    "cc": "CC",
+}
+#: Name -> module and class of scikit-learn, and the settings that differ from its defaults.
+CLASSIFIERS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "logistic": ("sklearn.linear_model", "LogisticRegression", {"max_iter": 1000}),
+    "extra-trees": ("sklearn.ensemble", "ExtraTreesClassifier", {"n_estimators": 300}),
+    "random-forest": ("sklearn.ensemble", "RandomForestClassifier", {"n_estimators": 300}),
+    "boosting": ("sklearn.ensemble", "HistGradientBoostingClassifier", {}),
+    "naive-bayes": ("sklearn.naive_bayes", "GaussianNB", {}),
+    # Trees of neighbours are compiled objects, which a model file must not contain.
+    "neighbours": (
+        "sklearn.neighbors",
+        "KNeighborsClassifier",
+        {"n_neighbors": 15, "algorithm": "brute"},
+    ),
+}
+
+
+def method_option(default: str) -> Callable[[Command], Command]:
+    """Return ``--method`` with this default."""
+    return click.option(
+        "--method", type=click.Choice(list(METHODS)), default=default, show_default=True
+    )
+
+
+def model_options(command: Command) -> Command:
+    """Give a command the options that say what is fitted."""
+    return with_options(
+        command,
+        click.option(
+            "--classifier",
+            multiple=True,
+            help=f"Any of {', '.join(CLASSIFIERS)}; a pool (--method {POOL}) takes several: "
+            "repeat, or commas. Default: auto, those that suit the columns; other methods: "
+            "logistic.",
+        ),
+        click.option(
+            "--classifier-option",
+            "classifier_options",
+            multiple=True,
+            help="name=value for the only classifier, such as C=0.1; repeat.",
+        ),
+        click.option("--seed", default=0, show_default=True, help="Shuffles folds and draws."),
+        click.option("--jobs", default=1, show_default=True, help="Fits at once; -1: all cores."),
+    )
+
+
+def classification(method: str, options: Mapping[str, Any], schema: TableSchema) -> dict[str, Any]:
+    """Return the parameters of a method that say how the rows of a table are classified.
+
+    Parameters
+    ----------
+    method : str
+    options : mapping
+        Those of :func:`model_options` and, for a pool, of ``kdey fit``.
+    schema : TableSchema
+    """
+    chosen, seed = _classifier_names(options), options["seed"]
+    given = settings(options["classifier_options"], "--classifier-option")
+    if method != POOL:
+        refuse_pool_options(method, options)
+        if len(chosen) > 1:
+            raise click.UsageError(
+                f"--classifier: {method} takes one; --method {POOL} pools several"
+            )
+        name = chosen[0] if chosen else "logistic"
+        return {"classifier": make_classifier(name, given, seed, schema)}
+    if given and len(chosen) != 1:
+        raise click.UsageError("--classifier-option needs one --classifier that it is for")
+    classifiers = {
+        PORTFOLIO.get(name, name): PORTFOLIO[name]
+        if name in PORTFOLIO and not given
+        else _prepared(name, given, seed, schema)
+        for name in chosen
+    }
+    return {"classifiers": classifiers or "auto", "schema": schema, **pool_parameters(options)}
+
+
+def _classifier_names(options: Mapping[str, Any]) -> list[str]:
+    """Return the classifiers that are asked for; none for "auto"."""
+    chosen = list(dict.fromkeys(names(options["classifier"])))
+    if chosen == ["auto"]:
+        return []
+    for name in chosen:
+        if name not in CLASSIFIERS:
+            raise click.UsageError(
+                f"--classifier: no {name!r}; known are {', '.join(CLASSIFIERS)}, and auto alone"
+            )
+    return chosen
+
+
+def make_classifier(
+    name: str, settings: Mapping[str, Any], seed: int, schema: TableSchema
+) -> Pipeline:
+    """Return an unfitted pipeline: a table is read, its columns are prepared, then classified."""
+    from kdey.tables.features import reading_tables
+
+    return reading_tables(_prepared(name, settings, seed, schema), schema)
+
+
+def _prepared(name: str, settings: Mapping[str, Any], seed: int, schema: TableSchema) -> Any:
+    """Return an unfitted classifier of the features of a table, with its preparation."""
+    from kdey.tables.features import prepare
+
+    home, kind, defaults = CLASSIFIERS[name]
+    classifier = getattr(import_module(home), kind)(**defaults)
+    known = classifier.get_params()
+    unknown = sorted(set(settings) - set(known))
+    if unknown:
+        raise click.UsageError(
+            f"--classifier-option: {name} has no {unknown[0]!r}; it has {', '.join(sorted(known))}"
+        )
+    seeded = {"random_state": seed} if "random_state" in known else {}
+    classifier.set_params(**{**seeded, **settings})
+    return prepare(classifier, schema.kinds)
+
+
+def make_method(
+    name: str, parameters: Mapping[str, Any], settings: Mapping[str, Any], seed: int, jobs: int
+) -> AggregativeQuantifier:
+    """Return an unfitted quantifier.
+
+    Parameters
+    ----------
+    name : str
+    parameters : mapping
+        Those of :func:`classification`; none for a method that is fitted on scores.
+    settings : mapping
+        What the user sets with ``--option``.
+    seed, jobs : int
+    """
+    import kdey
+
+    cls = getattr(kdey, METHODS[name])
+    known = set(cls().get_params(deep=False)) - {"classifier", "classifiers", "schema"}
+    unknown = sorted(set(settings) - known)
+    if unknown:
+        raise click.UsageError(
+            f"--option: {name} has no {unknown[0]!r}; it has {', '.join(sorted(known))}"
+        )
+    quantifier: AggregativeQuantifier = cls(
+        **{**parameters, "random_state": seed, "n_jobs": jobs, **settings}
+    )
+    return quantifier
+
+
+def refuse_pool_options(method: str, options: Mapping[str, Any]) -> None:
+    """Raise click.UsageError if an option of a pool is used with another method."""
+    for name in _ONLY_POOL:
+        if options.get(name) is not None:
+            raise click.UsageError(
+                f"--{name.replace('_', '-')} is for --method {POOL}, not for {method}"
+            )
+
+
+def pool_parameters(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a pool that the options set."""
+    megabytes = options.get("size_limit")
+    parameters = {
+        "effort": options.get("effort"),
+        "time_limit": options.get("time_limit"),
+        "size_limit": None if megabytes is None else 1e6 * megabytes,
+    }
+    return {name: value for name, value in parameters.items() if value is not None}
+
+
+def fit_pool(
+    quantifier: Quantifier, training: TrainingTable, options: Mapping[str, Any]
+) -> AggregativeQuantifier:
+    """Fit a pool on a table; each finished classifier is a line on standard error."""
+    if options["fold_models"] is not None:
+        raise click.UsageError(
+            f"--fold-models and --no-fold-models are not for --method {POOL}, whose file has the "
+            "models that it needs"
+        )
+    folder = options["resume"]
+    if folder is not None:
+        say(f"finished classifiers are kept in {folder} as pickles, which can run code when read")
+    return quantifier.fit(
+        training.X, training.y, progress=lambda step: say(progress_line(step)), cache=folder
+    )
+
+
+def progress_line(progress: FitProgress) -> str:
+    """Return how far a fit is, and how long it may take."""
+    line = (
+        f"{progress.step}: done after {progress.seconds:.1f} s "
+        f"({progress.done} of {progress.total} classifiers)"
+    )
+    if progress.done == progress.total:
+        return line
+    return f"{line}, about {max(1, round(progress.seconds_left))} s left"
 
 
 #: Width of the screen, and rows of the quick fit.
@@ -119,16 +349,13 @@ def _print_quick_fit(training: TrainingTable, seed: int) -> None:
     from kdey.evaluation.checks import TrainingSummary
 
     X, y = _some_rows(training, seed)
-    quantifier = make_method("pacc", _classification(training.schema, seed), {}, seed, 1)
+    classifier = make_classifier("logistic", {}, seed, training.schema)
+    quantifier = make_method("pacc", {"classifier": classifier}, {}, seed, 1)
     summary = TrainingSummary.of(quantifier.fit(X, y), seed)
     rows = "" if len(y) == len(training.y) else f", {len(y):,} of the rows"
     _print(f"quick fit (logistic regression, PACC{rows}):")
     for sentence in summary.sentences():
         _print(f"- {sentence}")
-
-
-def _classification(schema: TableSchema, seed: int) -> dict[str, Any]:
-    return {"classifier": make_classifier("logistic", {}, seed, schema)}
 
 
 def _some_rows(training: TrainingTable, seed: int) -> tuple[Any, Any]:
@@ -157,9 +384,30 @@ def _some_rows(training: TrainingTable, seed: int) -> tuple[Any, Any]:
     "column of labels that rules, people or a language model decided for.",
 )
 @method_option(POOL)
-@fit_options
+@click.option("--option", "options", multiple=True, help="name=value for the method; repeat.")
 @model_options
-@pool_options
+@click.option(
+    "--effort",
+    type=click.Choice(["low", "default", "high"]),
+    help="Of a pool: number of folds, trees and rounds of boosting.",
+)
+@click.option(
+    "--time-limit",
+    type=_POSITIVE,
+    help="Of a pool: seconds for its classifiers; what does not fit is left out.",
+)
+@click.option(
+    "--size-limit",
+    type=_POSITIVE,
+    help="Of a pool: MB of the model file; the largest classifiers are left out. Default: 100.",
+)
+@click.option(
+    "--resume",
+    metavar="FOLDER",
+    help="Of a pool: keep finished classifiers in FOLDER, and go on from there if the same command "
+    "was stopped. The files are pickles, which can run code when read: use a folder that nobody "
+    "else can write to.",
+)
 @config_option
 @click.option(
     "--fold-models/--no-fold-models",
@@ -223,8 +471,6 @@ def _scored(method: str, options: dict[str, Any]) -> dict[str, Any]:
 
 def _say_essentials(quantifier: AggregativeQuantifier, seed: int) -> None:
     """Say how well the model does on its training data, what it chose, and what to do about it."""
-    import textwrap
-
     from kdey.evaluation.checks import TrainingSummary
 
     chosen = quantifier.summary()
@@ -240,9 +486,9 @@ def _fit_scores(
     """Fit on columns of scores, which may stand in any order, or on one of decided labels."""
     import numpy as np
 
-    from kdey.arrays import class_texts, match_scores
     from kdey.classifiers import one_hot
     from kdey.groups.scoring import bad_score
+    from kdey.simplex import class_texts, match_scores
     from kdey.tables.schema import Column, TableSchema
 
     classes = np.unique(training.y)
@@ -270,132 +516,6 @@ def _fit_scores(
     known = TableSchema((*schema.with_role("label"), *columns), schema.decimal)
     fitted.model_ = fitted.model_.with_scorer(schema=known)
     return fitted
-
-
-#: Categories of a column that are shown; --json has all of them.
-_MOST_TEXTS = 8
-
-
-@click.command()
-@click.argument("model")
-@click.option("--json", "as_json", is_flag=True, help="JSON instead of lines.")
-@guarded
-def inspect(model: str, as_json: bool) -> None:
-    """Show what MODEL was fitted on and with: classes, columns, method, settings."""
-    from kdey import load
-    from kdey.persistence.model_file import describe
-
-    quantifier = load(model)
-    facts = _facts(quantifier, describe(model))
-    if as_json:
-        click.echo(json.dumps(facts, indent=2, allow_nan=False))
-        return
-    explanation = facts.pop("explanation", [])
-    for name, value in facts.items():
-        click.echo(printable(f"{name}: {_line(_shortened(value))}"))
-    for line in explanation:
-        for part in textwrap.wrap(printable(line), 80, subsequent_indent="  "):
-            click.echo(part)
-
-
-def _facts(quantifier: BaseQuantifier, manifest: dict[str, Any]) -> dict[str, Any]:
-    schema = quantifier.model_.table_schema
-    labels = quantifier.classes_.tolist()
-    shares = quantifier.prevalence_.tolist()
-    facts: dict[str, Any] = {
-        "method": type(quantifier).__name__,
-        "written by": f"kdey {manifest.get('kdey')}",
-        "libraries": manifest.get("libraries") or None,
-        "classes": {str(label): round(p, 6) for label, p in zip(labels, shares, strict=True)},
-        "training rows": _rows(quantifier),
-        "classifier": _classifier(quantifier),
-        "settings": _plain_settings(quantifier),
-    }
-    if schema is not None:
-        facts |= _column_facts(schema)
-    facts |= _choices(quantifier)
-    return {name: value for name, value in facts.items() if value not in (None, {}, [])}
-
-
-def _choices(quantifier: BaseQuantifier) -> dict[str, Any]:
-    """Return what was chosen at fit: in a sentence, or in the lines of an explanation."""
-    record = quantifier.model_.tuning
-    explanation = getattr(quantifier, "explain", quantifier.summary)()
-    if explanation is None or (record is not None and explanation == record.summary()):
-        return {"tuning": explanation}
-    return {"explanation": explanation.splitlines()}
-
-
-def _column_facts(schema: TableSchema) -> dict[str, Any]:
-    """Return what the columns of the training table are taken for."""
-    unused = schema.with_role("id", "ignored")
-    return {
-        "label column": schema.label,
-        _needed_title(schema): list(schema.needed),
-        "columns of categories": {
-            c.name: list(c.categories) for c in schema.feature_columns if c.categories
-        },
-        "columns of sentences": [c.name for c in schema.feature_columns if c.kind == "text"],
-        "columns with missing values": {
-            c.name: c.n_missing for c in schema.feature_columns if c.n_missing
-        },
-        "unused columns": {c.name: c.reason for c in unused},
-    }
-
-
-def _needed_title(schema: TableSchema) -> str:
-    """Return what to call the columns that estimates need."""
-    if not schema.scores:
-        return "feature columns"
-    return "column of decisions" if len(schema.scores) == 1 else "score columns"
-
-
-def _rows(quantifier: BaseQuantifier) -> int | None:
-    from kdey.model import kept_training
-
-    training = kept_training(quantifier)
-    return None if training is None else len(training.labels)
-
-
-def _classifier(quantifier: BaseQuantifier) -> str:
-    from kdey.stacking.pooled_classifier import pool_of
-
-    classifier = quantifier.model_.scorer.classifier
-    if classifier is None:
-        return "none: fitted on scores"
-    pool = pool_of(classifier)
-    if pool is not None:
-        return f"a pool of {', '.join(pool.models_)}"
-    steps = getattr(classifier, "steps", None)
-    return type(classifier if steps is None else steps[-1][1]).__name__
-
-
-def _plain_settings(quantifier: BaseQuantifier) -> dict[str, Any]:
-    plain = (bool, int, float, str)
-    return {
-        name: value
-        for name, value in quantifier.get_params(deep=False).items()
-        if isinstance(value, plain)
-    }
-
-
-def _shortened(value: Any) -> Any:
-    """Return facts with lists inside them cut short; --json has all of it."""
-    if not isinstance(value, dict):
-        return value
-    return {key: _few(item) if isinstance(item, list) else item for key, item in value.items()}
-
-
-def _few(texts: list[str]) -> str:
-    shown = ", ".join(text if len(text) <= 30 else f"{text[:29]}…" for text in texts[:_MOST_TEXTS])
-    more = f", and {len(texts) - _MOST_TEXTS} more" if len(texts) > _MOST_TEXTS else ""
-    return f"({shown}{more})"
-
-
-def _line(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {item}" for key, item in value.items())
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 @click.command()

@@ -7,15 +7,13 @@ prevalence over to posteriors and training weights.
 """
 
 from kdey.diagnostics.adaptation import AdaptedClassifier, adapt_posteriors, importance_weights
-from kdey.diagnostics.fit_check import FitCheck, FitVerdict, NotChecked, hold_fold_models
-from kdey.diagnostics.fit_checker import (
-    FitChecker,
-    check_fit,
+from kdey.diagnostics.default_checks import (
     fit_details,
     full_check,
     unchecked_reason,
     with_fit_checks,
 )
+from kdey.diagnostics.fold_models import keep_fold_models
 from kdey.diagnostics.identify import Identifiability, identifiability
 from kdey.diagnostics.planning import (
     BagPlan,
@@ -25,6 +23,8 @@ from kdey.diagnostics.planning import (
     plan_bag_size,
     plan_labels,
 )
+from kdey.diagnostics.score_check import FitCheck, FitChecker, check_fit
+from kdey.intervals.checks import FitVerdict, NotChecked
 
 __all__ = [
     "AdaptedClassifier",
@@ -41,9 +41,9 @@ __all__ = [
     "check_fit",
     "fit_details",
     "full_check",
-    "hold_fold_models",
     "identifiability",
     "importance_weights",
+    "keep_fold_models",
     "plan_bag_size",
     "plan_labels",
     "unchecked_reason",

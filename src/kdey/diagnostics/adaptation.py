@@ -9,11 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kdey.arrays import in_class_order
 from kdey.bags import Array
 from kdey.model import Fitted, model_of
 from kdey.posteriors import predict_posteriors
-from kdey.simplex import check_posteriors, check_prevalence
+from kdey.simplex import check_posteriors, check_prevalence, in_class_order
 from kdey.validation import encode_labels
 
 

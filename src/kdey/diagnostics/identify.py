@@ -32,16 +32,15 @@ from scipy.special import ndtri
 
 from kdey._display import Overview, bar_column, percentages, row_names, text_column
 from kdey._parallel import thread_count
-from kdey.arrays import make_frame
 from kdey.bags import Array
-from kdey.diagnostics.fit_statistics import DEFAULT_KERNEL, TrainingDensities, warn_single
+from kdey.diagnostics.score_statistics import DEFAULT_KERNEL, TrainingDensities, warn_single
 from kdey.model import Fitted, posterior_model, training_of
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows import RowMap
 from kdey.rows.kernel import KernelSpec, class_references, reference_order
 from kdey.rows.posterior import inverted_features
 from kdey.simplex import check_prevalence
-from kdey.validation import check_count, check_share
+from kdey.validation import check_count, check_share, make_frame
 
 #: Singular values below this, relative to the features, are rounding errors: the features carry no
 #: information in that direction.

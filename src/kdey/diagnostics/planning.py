@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey._display import Overview, OverviewColumn, bar_column, percentages, row_names, text_column
-from kdey.arrays import make_frame
 from kdey.bags import Array, Bags, Indices
 from kdey.diagnostics.identify import Identifiability, identifiability, z_score
 from kdey.intervals import estimate_points
@@ -35,7 +34,7 @@ from kdey.labelled.labelled_estimate import LabelPredictor
 from kdey.labelled.shares import relative_variance, score_interval, upper_quantile
 from kdey.model import Fitted, Model, bag_posteriors, posterior_model
 from kdey.options import Options
-from kdey.validation import check_count, check_share
+from kdey.validation import check_count, check_share, make_frame
 
 #: Fewest labels of a plan: limits from fewer say nothing, whatever their formula.
 _FEWEST = 5

@@ -28,10 +28,9 @@ from scipy.stats import rankdata
 from sklearn.exceptions import FitFailedWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from kdey._caching import fingerprint
 from kdey._display import progress
+from kdey._fingerprints import fingerprint
 from kdey._io import AppendedFile
-from kdey.arrays import make_frame, refuse_masked
 from kdey.bags import Array
 from kdey.evaluation.protocols import APP, BagProtocol, LabelledBags, check_protocol
 from kdey.evaluation.stage_scoring import (
@@ -46,7 +45,7 @@ from kdey.evaluation.stage_scoring import (
 )
 from kdey.metrics import METRICS, Metric, get_metric
 from kdey.model import AnyModel, ForeignModel, Place
-from kdey.quantifiers.aggregative import FOLD_MODELS_BYTES
+from kdey.quantifiers import FOLD_MODELS_BYTES
 from kdey.quantifiers.base import BaseQuantifier, shares_of
 from kdey.quantifiers.composed import (
     QuantifierLike,
@@ -56,7 +55,13 @@ from kdey.quantifiers.composed import (
 )
 from kdey.tables.features import table_instances
 from kdey.tables.schema import TableSchema
-from kdey.validation import check_positive, check_same_rows, check_weights
+from kdey.validation import (
+    check_positive,
+    check_same_rows,
+    check_weights,
+    make_frame,
+    refuse_masked,
+)
 
 #: Increases when scores change their meaning; logs of other numbers are refused.
 _LOG_FORMAT = 1

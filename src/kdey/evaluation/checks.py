@@ -29,7 +29,7 @@ from kdey._parallel import thread_count
 from kdey.bags import Array, Indices
 from kdey.diagnostics import identifiability
 from kdey.posteriors import TrainingPosteriors
-from kdey.quantifiers.aggregative import AggregativeQuantifier
+from kdey.quantifiers import AggregativeQuantifier
 from kdey.quantifiers.base import BaseQuantifier
 
 Check = Callable[[Any], None]

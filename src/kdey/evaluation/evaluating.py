@@ -13,14 +13,13 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _num_samples
 
-from kdey._caching import fingerprint
 from kdey._display import Overview, Progress, bar_column, progress, row_names, text_column
-from kdey.arrays import make_frame, take_rows
+from kdey._fingerprints import fingerprint
 from kdey.bags import Array, Bags
 from kdey.evaluation.protocols import APP, BagProtocol, LabelledBags, check_protocol, whole_pool
 from kdey.matching import Solution, concatenate
 from kdey.metrics import Metric, MetricLike, get_metric
-from kdey.model import Pool
+from kdey.model import Scored
 from kdey.posteriors import FittedStage
 from kdey.quantifiers.composed import (
     QuantifierLike,
@@ -28,7 +27,7 @@ from kdey.quantifiers.composed import (
     pool_solver,
     read_training,
 )
-from kdey.validation import check_choice, check_same_rows, training_labels
+from kdey.validation import check_choice, check_same_rows, make_frame, take_rows, training_labels
 
 #: Drawn instances per batch of bags. It limits memory and paces the progress bar; results do not
 #: depend on it.
@@ -184,11 +183,11 @@ def evaluate(
             f"{labelled.bags.pool_size}"
         )
     batches = list(_batches(labelled.bags))
-    pool = Pool(X)
+    scored: Scored = {}
     with progress(len(named) * len(labelled), "bags", verbose) as shown:
         methods = {
             name: _evaluate_method(
-                quantifier, pool, n_jobs, labelled, batches, chosen_metrics, shown
+                quantifier, X, scored, n_jobs, labelled, batches, chosen_metrics, shown
             )
             for name, quantifier in named.items()
         }
@@ -197,7 +196,8 @@ def evaluate(
 
 def _evaluate_method(
     quantifier: QuantifierLike,
-    pool: Pool,
+    X: Any,
+    scored: Scored,
     n_jobs: int | None,
     labelled: LabelledBags,
     batches: list[slice],
@@ -206,7 +206,7 @@ def _evaluate_method(
 ) -> MethodResults:
     """Solve all batches of bags by one quantifier and compute its errors."""
     start = time.perf_counter()
-    solve = pool_solver(quantifier, pool, n_jobs)
+    solve = pool_solver(quantifier, X, n_jobs, scored)
     pool_seconds = time.perf_counter() - start
     parts, seconds = [], []
     for batch in batches:

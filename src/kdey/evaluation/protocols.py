@@ -29,10 +29,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey._display import written_out
-from kdey.arrays import for_numpy, in_class_order
 from kdey.bags import Bags, BagsLike, as_bags, offsets_of
-from kdey.simplex import Array, check_posteriors, round_counts, sample_uniform
-from kdey.validation import Codes, Labels, check_classes, check_count, encode_labels
+from kdey.simplex import Array, check_posteriors, in_class_order, round_counts, sample_uniform
+from kdey.validation import Codes, Labels, check_classes, check_count, encode_labels, for_numpy
 
 #: Descriptions of the parameters that protocols share, for their docstrings.
 SHARED_PARAMETERS = """

@@ -22,10 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from kdey._caching import fingerprint
 from kdey._display import muted
+from kdey._fingerprints import fingerprint
 from kdey._parallel import as_tensor, choose_device, device_name, import_torch, thread_count
-from kdey.arrays import for_numpy, is_tensor, on_host, take_rows
 from kdey.bags import Array, Bags
 from kdey.classifiers import make_splits
 from kdey.evaluation.protocols import BagProtocol, LabelledBags
@@ -33,14 +32,13 @@ from kdey.gpu import match_together, rows_of_family_on
 from kdey.matching import AnyMatching, Solution
 from kdey.matching.divergence import takes_quick_rows
 from kdey.metrics import Metric
-from kdey.model import Pool
 from kdey.posteriors import ClassifierStage, FittedStage, predict_posteriors
 from kdey.quantifiers.base import Stages
 from kdey.quantifiers.composed import QuantifierLike, as_quantifier, pool_solver
 from kdey.rows import RowMap, Rows, RowSpec
 from kdey.rows.kernel import BandwidthWarning, families, rows_of_family
 from kdey.rows.monte_carlo import quick
-from kdey.validation import check_count, training_labels
+from kdey.validation import check_count, for_numpy, is_tensor, on_host, take_rows, training_labels
 
 T = TypeVar("T")
 
@@ -573,7 +571,7 @@ class CandidateScoring:
                 quantifier.fit(training.X, training.classes[training.codes], **extra)
                 fit_time = time.perf_counter() - start
                 start = time.perf_counter()
-                solve = pool_solver(quantifier, Pool(self.X_val), self.n_jobs)
+                solve = pool_solver(quantifier, self.X_val, self.n_jobs)
                 solution = solve(self.labelled.bags)
         except Exception as error:
             self._record_failure([candidate], error, record)

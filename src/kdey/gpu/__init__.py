@@ -9,20 +9,18 @@ or plain torch; ``solve`` solves bags, all by one interior-point method.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-from kdey.arrays import on_host
 from kdey.bags import Bags
 from kdey.matching import AnyMatching, Solution
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows import RowMap, Rows, RowSpec
 from kdey.rows.kernel import KernelMap, PairwiseMap
 from kdey.rows.monte_carlo import MonteCarloMap
+from kdey.validation import on_host
 
 __all__ = [
-    "device_solver",
     "match_family_on",
     "match_rows",
     "match_together",
@@ -32,10 +30,8 @@ __all__ = [
 ]
 
 
-def device_solver(
-    row_map: RowMap, matching: AnyMatching, points: Any, device: Any, n_threads: int = 1
-) -> Callable[[Bags], Solution]:
-    """Compute rows on a device, and return a function from bags to their solutions.
+def rows_on(row_map: RowMap, matching: AnyMatching, points: Any, device: Any) -> Rows:
+    """Return the rows of points on a device.
 
     Parameters
     ----------
@@ -45,20 +41,11 @@ def device_solver(
     points : array or tensor of shape (m, k)
         Posteriors that were checked.
     device : torch.device
-    n_threads : int
-        Native threads for what remains to be done on the host.
 
     Returns
     -------
-    callable
-        Takes bags and returns their solution.
+    Rows
     """
-    rows = rows_on(row_map, matching, points, device)
-    return partial(match_rows, matching, row_map, rows, n_threads=n_threads)
-
-
-def rows_on(row_map: RowMap, matching: AnyMatching, points: Any, device: Any) -> Rows:
-    """Return the rows of points on a device; parameters as for :func:`device_solver`."""
     from kdey.gpu.bags import device_rows
 
     likelihood = matching.likelihood

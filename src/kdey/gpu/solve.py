@@ -30,7 +30,7 @@ import torch
 from numpy.typing import NDArray
 
 from kdey._parallel import as_tensor
-from kdey.bags import Array, Bags, Indices, offsets_of
+from kdey.bags import Bags, Indices, offsets_of
 from kdey.gpu.bags import DeviceBags, DeviceRows, bag_log_means, kernel_means
 from kdey.gpu.sums import in_tiles
 from kdey.matching import (
@@ -44,10 +44,11 @@ from kdey.matching import (
 )
 from kdey.matching.divergence import NEGLIGIBLE, MatchDivergence
 from kdey.matching.likelihood import MaximiseLikelihood
-from kdey.matching.sqp import TOLERANCE
+from kdey.matching.sqp import TOLERANCE, normalised
 from kdey.matching.squares import (
     CauchySchwarz,
     QuadraticMatch,
+    certify,
     solve_cauchy_schwarz as host_cauchy_schwarz,
     solve_quadratic as host_quadratic,
 )
@@ -237,7 +238,8 @@ def solve_cauchy_schwarz(problem: CauchySchwarz, device: torch.device) -> Soluti
     x[~informative] = 1.0
     if not informative.all():
         warn_uninformative(int((~informative).sum()), "every class inner product is zero")
-    return _certified(problem, x, n_iter, np.full(len(x), TOLERANCE))
+    steps = n_iter.cpu().numpy()
+    return certify(problem, normalised(x), steps, np.full(len(x), TOLERANCE))
 
 
 def solve_quadratic(problem: QuadraticMatch, device: torch.device) -> Solution:
@@ -251,18 +253,7 @@ def solve_quadratic(problem: QuadraticMatch, device: torch.device) -> Solution:
     )
     x, _, n_iter = solve_interior(loss, 0.1 * TOLERANCE, _MAX_ITER)
     size = np.abs(problem.gram).max() + np.abs(problem.targets).max(axis=1)
-    return _certified(problem, x.cpu().numpy(), n_iter, TOLERANCE * size)
-
-
-def _certified(
-    problem: CauchySchwarz | QuadraticMatch, x: Array, n_iter: torch.Tensor, tol: Array
-) -> Solution:
-    """Return the solution with objective and gap of the problem on the host."""
-    x = x / x.sum(axis=1, keepdims=True)
-    gap = problem.gap(x)
-    with np.errstate(invalid="ignore"):
-        converged = gap <= tol
-    return Solution(x, problem.objective(x), gap, n_iter.cpu().numpy(), converged)
+    return certify(problem, normalised(x.cpu().numpy()), n_iter.cpu().numpy(), TOLERANCE * size)
 
 
 def _match_divergence(
@@ -598,7 +589,7 @@ def solve_interior(
     n_iter = torch.zeros(n, dtype=torch.int64, device=x.device)
     limit = torch.as_tensor(tol, dtype=torch.float64, device=x.device).expand(n)
     active = torch.arange(n, device=x.device)
-    state = _State.initial(loss, x, limit)
+    state = _InteriorState.initial(loss, x, limit)
     for iteration in range(1, max_iter + 1):
         state.step()
         done = state.is_converged()
@@ -618,7 +609,7 @@ def solve_interior(
     return x, gap, n_iter
 
 
-class _State:
+class _InteriorState:
     """The iterates of the bags that have not converged."""
 
     def __init__(self, loss: Loss, x: torch.Tensor, z: torch.Tensor, limit: torch.Tensor) -> None:
@@ -626,7 +617,7 @@ class _State:
         self.gradient, self.hessian = loss.derivatives(x)
 
     @classmethod
-    def initial(cls, loss: Loss, x: torch.Tensor, limit: torch.Tensor) -> _State:
+    def initial(cls, loss: Loss, x: torch.Tensor, limit: torch.Tensor) -> _InteriorState:
         """Return the state at a starting point, with slacks of a suitable size."""
         gradient, _ = loss.derivatives(x)
         spread = gradient.amax(dim=1) - gradient.amin(dim=1)
@@ -634,9 +625,9 @@ class _State:
         mu = torch.maximum(0.1 * spread * x.mean(dim=1), size / x.shape[1])
         return cls(loss, x, mu[:, None] / x, limit)
 
-    def select(self, positions: torch.Tensor) -> _State:
+    def select(self, positions: torch.Tensor) -> _InteriorState:
         """Return the state of some of the bags, without computing derivatives."""
-        state = object.__new__(_State)
+        state = object.__new__(_InteriorState)
         state.loss, state.limit = self.loss.select(positions), self.limit[positions]
         state.x, state.z = self.x[positions], self.z[positions]
         state.gradient, state.hessian = self.gradient[positions], self.hessian[positions]
@@ -723,7 +714,7 @@ def _solve(factor: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     return torch.linalg.solve_triangular(factor.transpose(1, 2), half, upper=True)
 
 
-def _polish(state: _State) -> tuple[torch.Tensor, torch.Tensor]:
+def _polish(state: _InteriorState) -> tuple[torch.Tensor, torch.Tensor]:
     """Return x with exact zeros and its gap if this gap is as good, else x as it is and its gap."""
     loss, x = state.loss, state.x
     gap = loss.gap(x, state.gradient)
@@ -737,7 +728,7 @@ def _polish(state: _State) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.where(better[:, None], polished, x), torch.where(better, polished_gap, gap)
 
 
-def _newton_inside(state: _State, inside: torch.Tensor) -> torch.Tensor:
+def _newton_inside(state: _InteriorState, inside: torch.Tensor) -> torch.Tensor:
     """Return x after a Newton step among the classes ``inside``, the others at zero."""
     both = inside[:, :, None] & inside[:, None, :]
     hessian = torch.where(both, state.hessian, 0.0)

@@ -8,7 +8,6 @@ same on Dask and Spark. ``compare.py`` compares groups with one another.
 
 from __future__ import annotations
 
-from kdey.arrays import match_scores
 from kdey.groups.answers import answer
 from kdey.groups.cluster import fits_on_cluster
 from kdey.groups.compare import (
@@ -23,6 +22,7 @@ from kdey.groups.predict import estimate_table, predict_groups
 from kdey.groups.request import Grouping, Request, truncate
 from kdey.groups.scoring import TableScorer, score
 from kdey.groups.table import GroupKeys, ScoredRows, ScoredTable
+from kdey.simplex import match_scores
 
 __all__ = [
     "Comparisons",

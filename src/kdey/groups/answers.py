@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from kdey._caching import Hashes, mix
+from kdey._fingerprints import Hashes, mix
 from kdey.bags import Array, Bags, Indices, offsets_of
 from kdey.groups.request import Request
 from kdey.groups.scoring import OnRows
@@ -36,7 +36,7 @@ from kdey.intervals.estimate import (
 )
 from kdey.intervals.merging import Merging, combine_strata, share_covariance
 from kdey.labelled import LabelledEstimate, LabelledSample, estimate_labelled_bags
-from kdey.model import AnyModel, Fitted, Model, Place, Pool, model_of, place_of
+from kdey.model import AnyModel, Fitted, Model, Place, model_of, place_of
 from kdey.options import LABEL_SHIFT, WAYS, IntervalWarning, Options
 from kdey.status import (
     EMPTY,
@@ -368,8 +368,10 @@ class _Run:
         if rows.on_posteriors:
             points = model.points_from_posteriors(rows.points, self.place)
         else:
-            points = model.points(Pool(rows.points))
+            points = model.points(rows.points)
         options = self.request.options
+        if rows.fpc is not None:
+            options = replace(options, fpc=_population_sizes(rows.fpc[positions], offsets))
         return estimate_points(model, points, bags, options, rows.clusters, self.place)
 
     def _of_positions(self, positions: list[Indices]) -> list[Estimate]:
@@ -471,6 +473,16 @@ class _Run:
         unknown = np.full(len(total.estimate), np.nan)
         counted = np.array([unknown if count is None else count for count in counts])
         return total, np.asarray(shares / shares.sum() @ counted), present
+
+
+def _population_sizes(sizes: Array, offsets: Indices) -> Array:
+    """Return the population size of each bag, shape (n_bags,).
+
+    It is infinite where rows differ in it, as those of a union of groups do: no bag is then said to
+    be more of its population than it is.
+    """
+    least, most = (end.reduceat(sizes, offsets[:-1]) for end in (np.minimum, np.maximum))
+    return np.where(least == most, most, np.inf)
 
 
 def _consecutive(codes: Indices) -> Indices:
@@ -578,7 +590,8 @@ def _check(
 
     The cost is bounded by fixed numbers, so that no group depends on the others.
     """
-    from kdey.diagnostics.fit_checker import default_checker, sample_bags  # slow to import
+    from kdey.diagnostics.default_checks import default_checker  # slow to import
+    from kdey.diagnostics.score_check import sample_bags
 
     by_folds = rows.fold_posteriors is not None
     checker = default_checker(model, by_folds, REFERENCES * model.n_classes)

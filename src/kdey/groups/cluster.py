@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey._caching import text_hashes
+from kdey._fingerprints import text_hashes
 from kdey.bags import Indices
 from kdey.groups.answers import WHOLE, answer, thin
 from kdey.groups.pooling import check_size

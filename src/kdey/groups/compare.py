@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from kdey.arrays import as_column, refuse_levels
 from kdey.bags import Array, Indices
 from kdey.groups.answers import answer
 from kdey.groups.cluster import ClusterTable, cluster_of
@@ -36,6 +35,7 @@ from kdey.model import Fitted, model_of, place_of
 from kdey.options import HOLM, Options
 from kdey.status import not_checked
 from kdey.tables.columns import canonical_text
+from kdey.validation import as_column, refuse_levels
 
 #: What ``against`` takes beside a mapping of key values.
 PREVIOUS, REST = "previous", "rest"

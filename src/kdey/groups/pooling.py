@@ -227,7 +227,7 @@ def _as_numbers(values: Sequence[Any]) -> Array:
         return np.array([0.0 if value is None else float(value) for value in values])
     raise ValueError(
         "smooth needs a time column of dates, times or numbers, but it holds texts: name a period "
-        "(every='1w', --every 1w), so that they are read as dates"
+        "(every='1w'), so that they are read as dates"
     )
 
 

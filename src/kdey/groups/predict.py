@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kdey.arrays import refuse_levels
 from kdey.groups.answers import answer
 from kdey.groups.cluster import ClusterTable, cluster_of
 from kdey.groups.pooling import check_pooling, pool_groups
@@ -22,6 +21,7 @@ from kdey.intervals import Estimates
 from kdey.intervals.display import check_key_names
 from kdey.model import Fitted, model_of, place_of
 from kdey.options import Options
+from kdey.validation import refuse_levels
 
 
 def predict_groups(

@@ -16,7 +16,7 @@ from kdey.intervals.display import GROUP_COLUMNS, POOLED_COLUMNS
 from kdey.intervals.merging import Merging
 from kdey.options import HOLM, OF_TABLES, Options
 from kdey.tables.columns import canonical_column, canonical_text, is_missing_value, is_text, require
-from kdey.tables.dates import TimeFormat, TimeFormatFinder, asked_format, integer_series
+from kdey.tables.dates import EXCEL, TimeFormat, TimeFormatFinder, asked_format, integer_series
 
 if TYPE_CHECKING:
     from kdey.tables.columns import Frame, Series
@@ -126,7 +126,7 @@ class Grouping:
     every : period that instants are cut down to, such as "1w"; optional
     date_format : str
         How dates are written where ``time`` is a column of texts, in the notation of strftime;
-        "auto": ISO 8601, or as the column shows.
+        "excel": as serial numbers; "auto": ISO 8601, or as the column shows.
     types : mapping from key columns to {"integer", "text"}
         Keys that are turned into whole numbers, or into texts. By default they are what they are in
         the table: texts in a text file.
@@ -150,9 +150,7 @@ class Grouping:
                 raise ValueError("every needs time, the column of dates that it cuts down")
         for name, kind in self.types.items():
             if name not in self.by:
-                raise ValueError(
-                    f"key types name {name!r}, which is no key: name it in by (--by) too"
-                )
+                raise ValueError(f"key types name {name!r}, which is no key: name it, too (by=)")
             if kind not in KEY_TYPES:
                 raise ValueError(
                     f"the type of key {name!r} must be 'integer' or 'text', got {kind!r}"
@@ -226,10 +224,11 @@ class Grouping:
 
     def _times(self, column: Series, first: int) -> Series:
         """Return the column of times, dates that are written as text as dates."""
-        if not is_text(column):
+        if not is_text(column) and not (self.date_format == EXCEL and column.dtype.is_numeric()):
             return column
         if self.date_format != "auto":
-            return asked_format(self.date_format).read(column, first)
+            by_clock = self.every is not None and parse_period(self.every)[1] in "smh"
+            return asked_format(self.date_format, by_clock).read(column, first)
         if self.time_format is not None:
             return self.time_format.read(column, first)
         # A part of a table: what it shows of the order of day and month need not hold for others.
@@ -254,7 +253,8 @@ def _in_type(column: Series, kind: str, first: int) -> Series:
             row = first + texts.tolist().index(text)
             raise ValueError(
                 f"key column {column.name!r} must hold whole numbers of at most 18 digits, but row "
-                f"{row} has {text[:40]!r}: take it as text (--key-type {column.name}=text)"
+                f"{row} has {text[:40]!r}: take it as text "
+                f"(key_types={ {str(column.name): 'text'} })"
             )
     return integer_series(column, [number_of[text] for text in texts])
 
@@ -269,9 +269,10 @@ def _cut_down(times: Series, every: str) -> Series:
     import narwhals as nw
 
     if times.dtype not in (nw.Datetime, nw.Date):
+        cure = f": say date_format='{EXCEL}' if they are serial numbers of dates"
         raise ValueError(
             f"time column {times.name!r} must hold dates or times, but holds values of type "
-            f"{times.dtype}"
+            f"{times.dtype}{cure if times.dtype.is_numeric() else ''}"
         )
     if times.dtype == nw.Datetime:
         times = times.dt.replace_time_zone(None)  # periods are those of the local clock
@@ -367,7 +368,8 @@ class Request:
     def design_columns(self) -> tuple[str, ...]:
         """The columns that say how rows were drawn and which have labels; they are no features."""
         options = self.options
-        columns = (self.labelled, options.selection, self.weights, self.clusters, options.strata)
+        columns = [self.labelled, options.selection, self.weights, self.clusters, options.strata]
+        columns += [options.fpc] if isinstance(options.fpc, str) else []
         return tuple(dict.fromkeys(name for name in columns if name is not None))
 
     @property
@@ -406,9 +408,9 @@ class Request:
         if smooth and self.options.target != "population":
             raise ValueError("smooth estimates populations: leave target='bag' out")
         if shrink and not names:
-            raise ValueError("shrink needs groups: name a key column (by=..., --by)")
+            raise ValueError("shrink needs groups: name a key column (by=)")
         if isinstance(shrink, str) and shrink not in names:
-            raise ValueError(f"shrink names {shrink!r}, which is no key: name it in by (--by) too")
+            raise ValueError(f"shrink names {shrink!r}, which is no key: name it, too (by=)")
         if isinstance(shrink, str) and len(names) < 2:
             raise ValueError(
                 f"shrink={shrink!r} needs another key: groups with the same value of it lean "
@@ -424,21 +426,24 @@ class Request:
         options = self.options
         if options.stratum_shares is not None:
             if options.strata is None:
-                raise ValueError(
-                    "shares of strata need the column of the strata (strata=, --strata)"
-                )
+                raise ValueError("shares of strata need the column of the strata (strata=)")
             for name, share in options.stratum_shares.items():
                 if not 0.0 < float(share) < np.inf:
                     raise ValueError(f"the share of stratum {name!r} must be positive, got {share}")
         if options.selection is not None and self.labelled is None:
             raise ValueError(
                 "selection says how labelled rows were chosen: name the column of labels "
-                "(labelled=, --labelled)"
+                "(labelled=)"
             )
         if self.labelled is not None and options.strata is not None:
             raise ValueError(
                 "labelled and strata cannot be used together: make the strata groups of their own "
-                "(by=, --by), or leave one of the two out"
+                "(by=), or leave one of the two out"
+            )
+        if self.labelled is not None and options.fpc is not None:
+            raise ValueError(
+                "labelled and fpc cannot be used together: ask for the rows themselves "
+                "(target='bag'), or leave one of the two out"
             )
         for name in self.design_columns:
             if name in self.grouping.names:

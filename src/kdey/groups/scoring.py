@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
-from kdey._caching import Hashes, row_hashes, text_hashes
 from kdey._display import count_of
-from kdey.arrays import match_scores, refuse_levels
+from kdey._fingerprints import Hashes, row_hashes, text_hashes
 from kdey.bags import Array, Indices
 from kdey.classifiers import one_hot
 from kdey.groups.request import Grouping, Request
@@ -35,7 +34,7 @@ from kdey.groups.table import (
 )
 from kdey.model import AnyModel, CombinedModel, Fitted, ForeignModel, model_of
 from kdey.posteriors import predict_posteriors
-from kdey.simplex import NEGATIVE_TOLERANCE, SUM_TOLERANCE
+from kdey.simplex import NEGATIVE_TOLERANCE, SUM_TOLERANCE, match_scores
 from kdey.tables.columns import (
     RowNumbers,
     canonical_column,
@@ -56,6 +55,7 @@ from kdey.tables.schema import (
     labels_seen,
     match_labels,
 )
+from kdey.validation import refuse_levels
 
 if TYPE_CHECKING:
     from kdey.tables.columns import Frame
@@ -121,7 +121,7 @@ def _score_file(
     scorer = TableScorer.of(quantifier, request, file.decimal)
     if scorer.model.takes_posteriors and not scorer.on_posteriors:
         raise TableError(
-            f"{file.name}: the model was fitted on scores: name the score columns (--scores)"
+            f"{file.name}: the model was fitted on scores: name the score columns (scores=)"
         )
     scorer.check_columns(file.columns)
     grouping, keys = request.grouping, GroupKeys(request.grouping.names)
@@ -179,7 +179,7 @@ class TableScorer:
         if scores is None and schema is not None and schema.scores:
             return replace(plain, scores=schema.scores)
         if not scores:
-            checked = request.options.check_fit and model.scorer.fold_classifiers is not None
+            checked = request.options.check_fit and model.fold_models is not None
             return replace(plain, folds=checked)
         if not model.takes_posteriors:
             raise ValueError(
@@ -318,9 +318,9 @@ class TableScorer:
     def _fold_posteriors(self, X: Any, hashes: Hashes) -> Floats | None:
         if not self.folds:
             return None
-        from kdey.diagnostics.fit_check import held_fold_models  # slow to import
+        from kdey.diagnostics.fold_models import kept_fold_models  # slow to import
 
-        models = held_fold_models(self.model)
+        models = kept_fold_models(self.model)
         return None if models is None else _held(models.posteriors_by(X, hashes))
 
     def _read_given(self, frame: Frame, first: int) -> tuple[Floats, NDArray[np.bool_]]:
@@ -464,6 +464,9 @@ class TableScorer:
             design["strata"] = _encoded(frame, strata, first)
             if request.stratum_shares is not None:
                 design["shares"] = self._shares(frame, strata, request.stratum_shares, first)
+        if isinstance(request.options.fpc, str):
+            design["fpc"] = sizes = self._numbers(frame, request.options.fpc, first)
+            _refuse(~(sizes > 0), frame, request.options.fpc, first, "a size or share above zero")
         return design
 
     def _labels(self, frame: Frame, name: str, first: int) -> Indices:
@@ -545,7 +548,7 @@ def _missing_message(name: str, row: int, count: int) -> str:
     lacking = count_of(count, "row lacks one", "rows lack one")
     return (
         f"column {name!r} has no value in row {row} ({lacking}): fill them in, or "
-        "leave such rows out (missing='drop', --missing drop)"
+        "leave such rows out (missing='drop')"
     )
 
 

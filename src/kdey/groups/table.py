@@ -16,8 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey._caching import Hashes
-from kdey.arrays import take_rows
+from kdey._fingerprints import Hashes
 from kdey.bags import Array, Indices
 from kdey.tables.columns import (
     canonical_text,
@@ -30,6 +29,7 @@ from kdey.tables.columns import (
 )
 from kdey.tables.features import warn_of_look_alikes, warn_of_unseen_values
 from kdey.tables.schema import Finding, merge_findings
+from kdey.validation import take_rows
 
 if TYPE_CHECKING:
     from kdey.tables.columns import Frame, Series
@@ -44,7 +44,7 @@ SCORE_BYTES = 4
 #: The class number of a row without a label.
 UNLABELLED = -1
 #: What is known of how rows were drawn, and which have labels.
-DESIGN = ("labels", "selection", "weights", "clusters", "strata", "shares")
+DESIGN = ("labels", "selection", "weights", "clusters", "strata", "shares", "fpc")
 
 
 @dataclass(frozen=True)
@@ -239,6 +239,8 @@ class ScoredRows:
         Numbers that stand for clusters and strata.
     shares : array of shape (m,) or None
         Known share of the stratum of each row.
+    fpc : array of shape (m,) or None
+        Size of the population of each row's group or stratum, or the share of it that was drawn.
     """
 
     points: Any
@@ -252,6 +254,7 @@ class ScoredRows:
     clusters: Indices | None = None
     strata: Indices | None = None
     shares: Array | None = None
+    fpc: Array | None = None
 
     def __len__(self) -> int:
         """Return the number of rows m."""

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from kdey.bags import Array, Bags
 from kdey.evaluation.protocols import APP, BagProtocol, LabelledBags, realised_prevalences
-from kdey.quantifiers.aggregative import AggregativeQuantifier
+from kdey.quantifiers import AggregativeQuantifier
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.simplex import check_posteriors
 from kdey.validation import Labels, check_classes, encode_labels

@@ -18,14 +18,13 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from kdey._caching import fingerprint
-from kdey.arrays import take_rows
+from kdey._fingerprints import fingerprint
 from kdey.bags import Array
 from kdey.evaluation.protocols import LabelledBags
 from kdey.posteriors import FittedStage, predict_posteriors
-from kdey.quantifiers.aggregative import AggregativeQuantifier
+from kdey.quantifiers import AggregativeQuantifier
 from kdey.quantifiers.base import BaseQuantifier as KdeyQuantifier
-from kdey.validation import training_labels
+from kdey.validation import take_rows, training_labels
 
 
 class WrappedQuantifier(BaseQuantifier):

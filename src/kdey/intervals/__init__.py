@@ -6,11 +6,12 @@ ways (analytically, or by bootstrap). The result is an :class:`Estimate` either 
 ``compute.py`` chooses the way and assembles the result. The analytic interval is in ``moments.py``
 (the equation), ``analytic.py`` (the equation for each family of methods) and ``profile.py`` (its
 interval); the bootstrap is in ``bootstrap.py``. ``differences.py`` and ``merging.py`` put estimates
-together.
+together, and ``drift.py`` says what a change of the classes themselves would leave of them.
 """
 
 from kdey.intervals.compute import estimate_points
 from kdey.intervals.differences import Difference, difference
+from kdey.intervals.drift import Sensitivity, calibrate_drift
 from kdey.intervals.estimate import Estimate, Estimates
 from kdey.intervals.region import Region
 
@@ -19,6 +20,8 @@ __all__ = [
     "Estimate",
     "Estimates",
     "Region",
+    "Sensitivity",
+    "calibrate_drift",
     "difference",
     "estimate_points",
 ]

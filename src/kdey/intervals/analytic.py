@@ -226,7 +226,7 @@ def linearise_features(
     """
     moments = feature_moments(model, n_threads)
     effects = np.ones(estimates.shape)
-    if bags.codes is not None:
+    if not bags.is_simple:
         each = rows.each()
         for number, bag in enumerate(bags):
             effects[number] = bag.design_effect(each[bag.indices] @ moments.inverse.T)
@@ -261,7 +261,7 @@ def linearise_likelihood(
             moments = training_moments(training, prevalence)
         # The mean of the adapted posteriors, computed without an array of all of them.
         means[number] = prevalence * ((bag.weights / (bag_rows @ prevalence)) @ bag_rows)
-        if bag.clusters is not None:
+        if not bags.is_simple:
             z = adapted(bag_rows, prevalence) @ moments.inverse.T
             effects[number] = bag.design_effect(z)
         all_moments.append(moments)
@@ -271,7 +271,7 @@ def linearise_likelihood(
 def linearise_likelihood_on(
     model: Model, points: Any, bags: SampledBags, estimates: Array, device: Any
 ) -> MomentEquations:
-    """Return :func:`linearise_likelihood` for bags without clusters, computed on a device.
+    """Return :func:`linearise_likelihood` for bags without weights and clusters, on a device.
 
     Parameters
     ----------
@@ -319,7 +319,7 @@ def linearised(
         Mean features q.
     estimates : array of shape (n_bags, k)
     effects : array of shape (n_bags, k)
-        Design effects, one without clusters.
+        Design effects, one without weights and clusters.
     bags : SampledBags
     moments : sequence of Moments
         One per bag, or a single one that all bags share.
@@ -329,10 +329,7 @@ def linearised(
     MomentEquations
     """
     sizes = bags.effective_sizes
-    units = (
-        np.full(len(bags), np.inf) if bags.codes is None else np.maximum(bags.n_units - 1.0, 1.0)
-    )
-    return MomentEquations(means, estimates, sizes, sizes[:, None] / effects, units, moments)
+    return MomentEquations(means, estimates, sizes, sizes[:, None] / effects, bags.freedom, moments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,15 +345,15 @@ class AnalyticUncertainty(Uncertainty):
         Number of this bag among them.
     moment_estimate : array of shape (k,)
         The prevalence that fits the moment equation best, inside the simplex.
-    population : bool
-        Whether the target is the population; otherwise it is the bag.
+    unseen : float
+        Share of the population that is not in the bag; zero if the target is the bag itself.
     """
 
     model: Model
     equations: MomentEquations
     number: int
     moment_estimate: Array
-    population: bool
+    unseen: float
     method: ClassVar[str] = "analytic"
 
     @property
@@ -388,14 +385,13 @@ class AnalyticUncertainty(Uncertainty):
 
     def covariance_at(self, prevalence: Array) -> Array:
         """Return the covariance of the moment estimate if this prevalence (k,) were true."""
-        return self.equations.covariance(self.number, prevalence, self.population)
+        return self.equations.covariance(self.number, prevalence, self.unseen)
 
     def sampling_variance(self) -> Array:
         """Return the variance of the moment estimate if the templates were exact, shape (k,)."""
         mix, m = self.mix, float(np.min(self.equations.bag_sizes[self.number]))
         covariance = self.moments.covariance(mix / m, np.zeros(len(mix)))
-        population = mix * (1.0 - mix) / m if self.population else 0.0
-        return np.asarray(np.diag(covariance) + population)
+        return np.asarray(np.diag(covariance) + self.unseen * mix * (1.0 - mix) / m)
 
     def template_covariance(self, other: Uncertainty | None = None) -> Array | None:
         """Return the covariance of the errors that templates cause with those of another bag.
@@ -413,7 +409,7 @@ class AnalyticUncertainty(Uncertainty):
 
     def freedom(self) -> float:
         """Return the harmonic mean of the degrees of freedom of the classes."""
-        degrees = self.equations.freedom(self.number, self.mix, self.population)
+        degrees = self.equations.freedom(self.number, self.mix, self.unseen)
         return float(len(degrees) / (1.0 / degrees).sum())
 
     def region(self, confidence: float) -> Region:
@@ -466,7 +462,7 @@ def linearise_matching(
             return None
         moments.append(projected_moments(training, derivative))
         centres[number] = inside + derivative @ (means[number] - directions.means @ inside)
-        if bags.codes is not None:
+        if not bags.is_simple:
             bag = bags[number]
             effects[number] = bag.design_effect(rows.each()[bag.indices] @ derivative.T)
     return linearised(centres, estimates, effects, bags, moments)

@@ -37,7 +37,7 @@ from scipy.special import ndtr, ndtri
 
 from kdey.bags import Array, Bags, Indices, SampledBag, offsets_of
 from kdey.intervals.analytic import moment_rows
-from kdey.intervals.moments import adapted
+from kdey.intervals.moments import adapted, smoothed
 from kdey.intervals.region import Region, Uncertainty, region_from_draws
 from kdey.matching import Composite
 from kdey.matching.likelihood import MaximiseLikelihood, MixtureLikelihood, solve_mixture
@@ -70,9 +70,12 @@ def bag_counts(bag: SampledBag, n: int, rng: np.random.Generator) -> Indices:
     """Return n replicates of a bag as counts of its instances, shape (n, m).
 
     Units are drawn with replacement. A unit is an instance, or a cluster with all its instances.
+    Of C clusters we draw C - 1 (Rao and Wu, 1988): the variance of replicates is then the
+    linearised one, which C draws would make too small by the factor (C - 1) / C.
     """
     units = bag.n_units
-    drawn = rng.integers(units, size=(n, units)) + units * np.arange(n)[:, None]
+    n_drawn = units if bag.clusters is None else units - 1
+    drawn = rng.integers(units, size=(n, n_drawn)) + units * np.arange(n)[:, None]
     counts = np.bincount(drawn.ravel(), minlength=n * units).reshape(n, units)
     return counts if bag.clusters is None else counts[:, bag.clusters]
 
@@ -355,6 +358,8 @@ class BootstrapUncertainty(Uncertainty):
     n_units : float
         Number of units that were drawn independently, if the draws are of their population;
         infinite if they are of the bag itself.
+    degrees : float
+        Degrees of freedom that clusters leave; infinite without them.
     """
 
     model: Model | None
@@ -362,6 +367,7 @@ class BootstrapUncertainty(Uncertainty):
     estimate: Array
     draws: Array
     n_units: float = np.inf
+    degrees: float = np.inf
     method: ClassVar[str] = "bootstrap"
 
     @property
@@ -387,7 +393,11 @@ class BootstrapUncertainty(Uncertainty):
         """Return the joint region of all classes."""
         inside = np.clip(self.draws, 0.0, None)
         inside /= inside.sum(axis=1, keepdims=True)
-        return region_from_draws(self.estimate, inside, confidence, self.n_labels)
+        return region_from_draws(self.estimate, inside, confidence, self.n_labels, self.degrees)
+
+    def freedom(self) -> float:
+        """Return the degrees of freedom that clusters leave."""
+        return self.degrees
 
 
 #: Numbers in memory at a time: instances x classes x replicates.
@@ -415,7 +425,7 @@ def bootstrap_draws(model: Model, bag: EstimatedBag, options: Options, n_threads
     solve = replicate_solver(
         model, bag, options.resample_templates, options.random_state, n_threads
     )
-    membership = None if options.target == "population" else memberships(model, bag)
+    membership = None if bag.sampled.unseen == 1.0 else memberships(model, bag)
     return draws_by(solve, bag, options, membership, model.n_classes)
 
 
@@ -434,8 +444,8 @@ def draws_by(
     bag : EstimatedBag
     options : Options
     membership : array of shape (m, k) or None
-        Class probabilities of the instances if the target is the bag; None if it is the
-        population.
+        Class probabilities of the instances if the target is the bag or a finite population; None
+        if it is a population without bounds.
     n_classes : int
 
     Returns
@@ -443,6 +453,8 @@ def draws_by(
     array of shape (n_replicates, k)
     """
     rng = bag_generator(options.random_state, bag.estimate)
+    # The error of the target has the variance of drawn labels times the unseen share.
+    seen = 1.0 - np.sqrt(bag.sampled.unseen)
     step = max(1, CHUNK // (len(bag.sampled.indices) * n_classes))
     step = max(REFITS, step // REFITS * REFITS)  # so that a refit serves many replicates
     parts = []
@@ -453,9 +465,22 @@ def draws_by(
         if membership is not None:
             shares = drawn_shares(bag.sampled, counts, membership, rng)
             # Memberships need not average to the estimate, so we subtract their mean.
-            draws = draws - (shares - bag.sampled.weights @ membership)
+            draws = draws - seen * (shares - bag.sampled.weights @ membership)
         parts.append(draws)
     return np.concatenate(parts)
+
+
+def design_sizes(model: Model, bag: EstimatedBag) -> Array:
+    """Return the number of independent draws with the variance of each class's share, (k,)."""
+    sampled, k = bag.sampled, model.n_classes
+    if sampled.is_simple:
+        return np.full(k, sampled.effective_size)
+    has_rows = model.likelihood is not None and not model.row_map.is_composite
+    if not (has_rows or (model.takes_posteriors and bag.points.shape[1] == k)):
+        return np.full(k, min(sampled.effective_size, float(sampled.n_units)))
+    inside = replace(bag, estimate=smoothed(bag.estimate, sampled.effective_size))
+    effects = sampled.design_effect(memberships(model, inside))
+    return np.asarray(sampled.effective_size / effects)
 
 
 def memberships(model: Model, bag: EstimatedBag) -> Array:

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
 
 from kdey._display import warn
-from kdey.arrays import on_host
 from kdey.bags import Array, Bags, SampledBag, SampledBags, sampled_bags
-from kdey.gpu import match_rows, rows_on
+from kdey.gpu import match_rows
 from kdey.intervals.analytic import (
     AnalyticUncertainty,
     has_calibrated_moments,
@@ -34,18 +34,20 @@ from kdey.intervals.bootstrap import (
     EstimatedBag,
     bootstrap_draws,
     bootstrap_interval,
+    design_sizes,
     draws_by,
     replicated_bags,
 )
 from kdey.intervals.estimate import Decisions, Estimates
 from kdey.intervals.moments import MomentEquations
-from kdey.intervals.profile import profile_intervals, wilson
+from kdey.intervals.profile import profile_intervals, t_quantile, wilson
 from kdey.intervals.region import Uncertainty, UnknownUncertainty
 from kdey.matching import IntervalSource, Solution
 from kdey.model import HOST, AnyModel, Model, Place
 from kdey.options import IntervalWarning, Options
-from kdey.rows import ArrayRows
+from kdey.rows import ArrayRows, Rows
 from kdey.status import FEW_LABELS
+from kdey.validation import on_host
 
 #: The note of estimates whose bootstrap did not resample the training data.
 BAG_ONLY = (
@@ -56,8 +58,9 @@ _NOT_DIFFERENTIABLE = (
     "method='analytic' needs a matching that recovers the prevalence of a mixture of the training "
     "classes and is differentiable there, and this one is not; use method='bootstrap'"
 )
-#: Lower limits, upper limits (n_bags, k), and a function from a bag's number to its uncertainty.
-Intervals = tuple[Array, Array, Callable[[int], Uncertainty]]
+#: Lower ends, upper ends, numbers of independent draws with the same variance, (n_bags, k) each,
+#: and a function from a bag's number to its uncertainty.
+Intervals = tuple[Array, Array, Array, Callable[[int], Uncertainty]]
 
 
 def estimate_points(
@@ -95,34 +98,22 @@ def estimate_points(
     """
     if not isinstance(model, Model):
         return _by_answers(model, points, bags, options, clusters, place)
-    source, drawn = _interval_source(model, options), sampled_bags(bags, clusters)
+    source, drawn = _interval_source(model, options), sampled_bags(bags, clusters, options)
     device, n_threads = None, place.n_threads
     if source == "moments" and _has_device_moments(model):
         device = model.device(points, place)
     given, points = points, on_host(points)
-    if device is None:
-        rows = model.row_map(points, n_threads)
-        solution = model.matching.match(model.row_map, rows, bags, n_threads)
-    else:
-        rows = rows_on(model.row_map, model.matching, given, device)
-        solution = match_rows(model.matching, model.row_map, rows, bags, n_threads)
+    rows = model.rows(given, device, n_threads)
+    solution = match_rows(model.matching, model.row_map, rows, bags, n_threads)
     equations = None
     if source == "derivatives":
         equations = linearise_matching(model, rows, drawn, solution.prevalence, n_threads)
         if equations is None and options.method == "analytic":
             raise ValueError(_NOT_DIFFERENTIABLE)
-    elif source == "moments" and model.likelihood is None:
-        equations = linearise_features(model, rows, drawn, solution.prevalence, n_threads)
-    elif source == "moments" and device is not None and drawn.codes is None:
-        equations = linearise_likelihood_on(model, given, drawn, solution.prevalence, device)
     elif source == "moments":
-        if has_calibrated_moments(model):
-            densities = moment_densities(model, points, n_threads)
-        else:
-            densities = moment_rows(model, rows.each())
-        equations = linearise_likelihood(model, densities, drawn, solution.prevalence, n_threads)
+        equations = _moment_equations(model, given, rows, drawn, solution.prevalence, device, place)
     if equations is not None:
-        intervals = _analytic_intervals(model, equations, options, n_threads)
+        intervals = _analytic_intervals(model, equations, drawn, options, n_threads)
     else:
         intervals = _resampled(model, points, drawn, solution.prevalence, options, n_threads)
     decisions = _decisions(model, points, bags, n_threads)
@@ -132,6 +123,28 @@ def estimate_points(
         estimates = estimates.with_notes(model.training_notes).marked(FEW_LABELS, everywhere)
     has_templates = equations is not None or (options.resample_templates and model.is_learnt)
     return estimates if has_templates else estimates.with_notes([BAG_ONLY])
+
+
+def _moment_equations(
+    model: Model,
+    points: Any,
+    rows: Rows,
+    drawn: SampledBags,
+    estimates: Array,
+    device: Any,
+    place: Place,
+) -> MomentEquations:
+    """Return the equations of the features that the method inverts, or of its likelihood."""
+    n_threads = place.n_threads
+    if model.likelihood is None:
+        return linearise_features(model, rows, drawn, estimates, n_threads)
+    if device is not None and drawn.is_simple:
+        return linearise_likelihood_on(model, points, drawn, estimates, device)
+    if has_calibrated_moments(model):
+        densities = moment_densities(model, on_host(points), n_threads)
+    else:
+        densities = moment_rows(model, rows.each())
+    return linearise_likelihood(model, densities, drawn, estimates, n_threads)
 
 
 def _decisions(model: Model, points: NDArray[Any], bags: Bags, n_threads: int) -> Decisions | None:
@@ -174,7 +187,9 @@ def _by_answers(
             "target='bag' is not available for this quantifier; use target='population'"
         )
     solve = model.solver(points, place)
-    drawn, solution = sampled_bags(bags, clusters), solve(bags)
+    if options.fpc is not None:
+        raise ValueError("fpc is not available for this quantifier: it has no posteriors")
+    drawn, solution = sampled_bags(bags, clusters, options), solve(bags)
     k = model.n_classes
 
     def draw(bag: SampledBag, estimate: Array) -> BootstrapUncertainty:
@@ -187,8 +202,8 @@ def _by_answers(
         no_rows = np.empty((0, k))
         estimated = EstimatedBag(bag, no_rows, ArrayRows(no_rows), estimate)
         draws = draws_by(solve_replicates, estimated, options, None, k)
-        n_units = _population_units(bag, options)
-        return BootstrapUncertainty(None, options.random_state, estimate, draws, n_units)
+        n_units, degrees = min(bag.effective_size, float(bag.n_units)), bag.freedom
+        return BootstrapUncertainty(None, options.random_state, estimate, draws, n_units, degrees)
 
     intervals = _bootstrap_intervals(draw, drawn, solution.prevalence, options)
     rare = np.zeros(k, dtype=np.bool_)
@@ -210,17 +225,21 @@ def _interval_source(model: Model, options: Options) -> IntervalSource:
 
 
 def _analytic_intervals(
-    model: Model, equations: MomentEquations, options: Options, n_threads: int
+    model: Model,
+    equations: MomentEquations,
+    bags: SampledBags,
+    options: Options,
+    n_threads: int,
 ) -> Intervals:
     """Return the intervals that follow from the moment equation."""
-    population = options.target == "population"
     tail = options.tail(model.n_classes)
-    low, high, corrected = profile_intervals(equations, tail, population, n_threads)
+    low, high, corrected = profile_intervals(equations, tail, bags.unseen, n_threads)
 
     def uncertainty_of(number: int) -> Uncertainty:
-        return AnalyticUncertainty(model, equations, number, corrected[number], population)
+        unseen = float(bags.unseen[number])
+        return AnalyticUncertainty(model, equations, number, corrected[number], unseen)
 
-    return low, high, uncertainty_of
+    return low, high, equations.bag_sizes, uncertainty_of
 
 
 def _resampled(
@@ -239,15 +258,13 @@ def _resampled(
         rows = model.row_map(bag_points, n_threads)
         estimated = EstimatedBag(bag, bag_points, rows, estimate)
         draws = bootstrap_draws(model, estimated, options, n_threads)
-        n_units = _population_units(bag, options)
-        return BootstrapUncertainty(shared, options.random_state, estimate, draws, n_units)
+        n_units, degrees = np.inf, bag.freedom
+        if bag.unseen > 0.0:
+            n_units = float(design_sizes(model, estimated).min()) / bag.unseen
+        seed = options.random_state
+        return BootstrapUncertainty(shared, seed, estimate, draws, n_units, degrees)
 
     return _bootstrap_intervals(draw, bags, estimates, options)
-
-
-def _population_units(bag: SampledBag, options: Options) -> float:
-    """Return how many independent units tell of the population; infinite for the bag itself."""
-    return np.inf if options.target == "bag" else min(bag.effective_size, float(bag.n_units))
 
 
 def _bootstrap_intervals(
@@ -258,18 +275,29 @@ def _bootstrap_intervals(
 ) -> Intervals:
     """Return intervals by ``draw``, which resamples one bag; a bag of one unit gets 0 and 1."""
     low, high = np.zeros(estimates.shape), np.ones(estimates.shape)
+    sizes = np.ones(estimates.shape)
     uncertainties: list[Uncertainty] = []
-    tail = options.tail(estimates.shape[1])
+    tails = _tails(bags, options.tail(estimates.shape[1]))
     for number, bag in enumerate(bags):
         if bag.n_units < 2:
             uncertainties.append(UnknownUncertainty(estimates.shape[1]))
             continue
         resampled = draw(bag, estimates[number])
         low[number], high[number] = bootstrap_interval(
-            estimates[number], resampled.draws, tail, options.interval
+            estimates[number], resampled.draws, float(tails[number]), options.interval
         )
+        sizes[number] = resampled.n_units * bag.unseen if bag.unseen > 0.0 else 1.0
         uncertainties.append(resampled)
-    return low, high, uncertainties.__getitem__
+    return low, high, sizes, uncertainties.__getitem__
+
+
+def _tails(bags: SampledBags, tail: float) -> Array:
+    """Return normal probabilities whose quantiles are those of Student's t, shape (n_bags,).
+
+    With C clusters a variance has C - 1 degrees of freedom, whichever way it was computed.
+    """
+    freedom = bags.freedom
+    return np.where(np.isinf(freedom), tail, ndtr(-t_quantile(tail, freedom)))
 
 
 def _assemble(
@@ -282,8 +310,8 @@ def _assemble(
     decisions: Decisions | None,
 ) -> Estimates:
     """Return the estimates, after the corrections that all intervals get however computed."""
-    low, high, uncertainty = intervals
-    low, high = ensure_minimum_width(solution.prevalence, low, high, bags, options)
+    low, high, sizes, uncertainty = intervals
+    low, high = ensure_minimum_width(solution.prevalence, low, high, bags, options, sizes)
     notes, single = widen_unsupported(low, high, bags, rare), bags.n_units < 2
 
     def uncertainty_of(number: int) -> Uncertainty:
@@ -308,7 +336,7 @@ def _assemble(
 
 
 def ensure_minimum_width(
-    estimates: Array, low: Array, high: Array, bags: SampledBags, options: Options
+    estimates: Array, low: Array, high: Array, bags: SampledBags, options: Options, sizes: Array
 ) -> tuple[Array, Array]:
     """Widen intervals so that they are never narrower than error-free labels would give.
 
@@ -321,6 +349,8 @@ def ensure_minimum_width(
     estimates, low, high : arrays of shape (n_bags, k)
     bags : SampledBags
     options : Options
+    sizes : array of shape (n_bags, k)
+        Number of independent draws with the variance of each share.
 
     Returns
     -------
@@ -331,8 +361,9 @@ def ensure_minimum_width(
         low, high = attainable_shares(low, high, bags)
         # Exactly, not up to rounding.
         return np.minimum(low, estimates), np.maximum(high, estimates)
-    sizes = np.minimum(bags.effective_sizes, bags.n_units)[:, None]
-    first, last = wilson(estimates, sizes, options.tail(estimates.shape[1]))
+    sizes = sizes / np.maximum(bags.unseen, 1e-12)[:, None]
+    tails = _tails(bags, options.tail(estimates.shape[1]))[:, None]
+    first, last = wilson(estimates, sizes, tails)
     return np.minimum(low, first), np.maximum(high, last)
 
 

@@ -28,14 +28,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtr, stdtrit
 
-from kdey.arrays import make_frame
 from kdey.bags import Array
 from kdey.intervals.bootstrap import BootstrapUncertainty, bootstrap_interval
 from kdey.intervals.estimate import Estimate
 from kdey.intervals.merging import MergedUncertainty
 from kdey.intervals.region import Uncertainty
 from kdey.model import Model
-from kdey.validation import as_numbers
+from kdey.validation import as_numbers, make_frame
 
 #: Degrees of freedom from which Student's distribution counts as the normal one.
 _MOST_FREEDOM = 1e9
@@ -65,6 +64,8 @@ class Difference:
         uncertainty is shared.
     template_noise : bool
         Whether the limits of both estimates include the uncertainty of the templates.
+    sides : two Estimate, or None
+        What was compared.
 
     See Also
     --------
@@ -96,6 +97,38 @@ class Difference:
     target: str
     shared: bool
     template_noise: bool = True
+    sides: tuple[Estimate, Estimate] | None = None
+
+    def tipping_point(self, label: Any) -> float:
+        """Return the smallest change of the classes that would explain a difference away.
+
+        The classes may have changed since training in both bags, and in different ways, by a factor
+        of up to G (see :meth:`kdey.Estimate.sensitivity`).
+
+        Parameters
+        ----------
+        label : a class
+
+        Returns
+        -------
+        float
+            The smallest G at which the share need not have risen, or fallen. One if zero is within
+            the limits; infinite if no factor up to 32 is enough.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> import kdey
+        >>> X, y = load_iris(return_X_y=True)
+        >>> q = kdey.PACC().fit(X[::2], y[::2])
+        >>> before, after = X[1::2][y[1::2] < 2], X[1::2][y[1::2] > 0]
+        >>> change = kdey.difference(q.estimate(after), q.estimate(before))
+        >>> change.tipping_point(1), change.tipping_point(2) > 1.5
+        (1.0, True)
+        """
+        from kdey.intervals.drift import difference_tipping_point  # which builds on this file
+
+        return difference_tipping_point(self, label)
 
     def __repr__(self) -> str:
         """Return a text table with one line per class."""
@@ -207,6 +240,7 @@ def difference(first: Estimate, second: Estimate) -> Difference:
         target=first.target,
         shared=shared,
         template_noise=first.template_noise and second.template_noise,
+        sides=(first, second),
     )
 
 

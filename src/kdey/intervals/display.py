@@ -19,10 +19,10 @@ from kdey._display import (
     shorten,
     text_column,
 )
-from kdey.arrays import BACKENDS, as_column
 from kdey.bags import Array
 from kdey.options import WAYS
 from kdey.tables.columns import canonical_text
+from kdey.validation import BACKENDS, as_column
 
 if TYPE_CHECKING:
     from kdey.intervals.estimate import Estimate, Estimates

@@ -15,13 +15,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey._display import Overview
-from kdey.arrays import make_frame
 from kdey.bags import Array, Bags
 from kdey.intervals.display import (
     estimate_overview,
@@ -41,6 +40,10 @@ from kdey.status import (
     join_status,
     not_checked,
 )
+from kdey.validation import make_frame
+
+if TYPE_CHECKING:
+    from kdey.intervals.drift import Sensitivity
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,6 +225,79 @@ class Estimate:
         from kdey.intervals.merging import Merging  # which builds on this file
 
         return Merging.of(merge, self.classes).apply(self)
+
+    def sensitivity(self, factors: ArrayLike = (1.1, 1.25, 1.5, 2.0)) -> Sensitivity:
+        """Return the intervals if the classes themselves have changed since training.
+
+        No check can see a change along the direction that separates the classes: it looks like a
+        change of shares. These intervals hold if the density of every class, in what the classifier
+        sees of it, has changed by a factor of up to G anywhere.
+
+        Parameters
+        ----------
+        factors : array-like of shape (F,)
+            The values of G, at least one.
+
+        Returns
+        -------
+        Sensitivity
+            With ``low`` and ``high`` of every factor and class.
+
+        Raises
+        ------
+        ValueError
+            If a factor is below one, or the estimate has no analytic interval.
+
+        See Also
+        --------
+        kdey.calibrate_drift : Which factor past samples have needed.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> import kdey
+        >>> X, y = load_iris(return_X_y=True)
+        >>> estimate = kdey.PACC().fit(X[::2], y[::2]).estimate(X[1::2], check_fit=False)
+        >>> wider = estimate.sensitivity([1.5])
+        >>> bool((wider.high[1] >= estimate.high).all())
+        True
+        """
+        from kdey.intervals.drift import sensitivity  # which builds on this file
+
+        return sensitivity(self, factors)
+
+    def tipping_point(
+        self, label: Any, *, above: float | None = None, below: float | None = None
+    ) -> float:
+        """Return the smallest change of the classes that overturns a statement about a share.
+
+        Parameters
+        ----------
+        label : a class
+        above, below : float, optional
+            The statement: the share of the class is above, or below, this one. Give one of them.
+
+        Returns
+        -------
+        float
+            The smallest factor G at which the interval of :meth:`sensitivity` no longer supports
+            the statement. One if the interval of the estimate does not; infinite if no factor up
+            to 32 overturns it.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> import kdey
+        >>> X, y = load_iris(return_X_y=True)
+        >>> estimate = kdey.PACC().fit(X[::2], y[::2]).estimate(X[1::2], check_fit=False)
+        >>> estimate.tipping_point(0, above=0.3)
+        1.0
+        >>> estimate.tipping_point(0, above=0.1) > 1.5
+        True
+        """
+        from kdey.intervals.drift import tipping_point  # which builds on this file
+
+        return tipping_point(self, label, above, below)
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of the frame by name, each of length k."""

@@ -22,8 +22,11 @@ prevalence has covariance
           \;\Bigl[ + \frac{1}{m} T (\operatorname{diag} \alpha - \alpha \alpha') T' \Bigr]
 
 where C_l is the covariance of :math:`\phi` within class l, and the last term is there if the target
-is the population and not the bag. Few labels make C_l unreliable; the constants below say how we
-regularise it, and :math:`\tilde C_l` what we add for the classifier.
+is the population and not the bag. A finite population of which the bag is a share f has it times
+1 - f: the bag itself is the limit. With weights or clusters m is the effective size divided by the
+design effect of :math:`T^{-1} \phi` (``SampledBag.design_effect``). Few labels make C_l
+unreliable; the constants below say how we regularise it, and :math:`\tilde C_l` what we add for
+the classifier.
 
 :class:`ClassRows` are the rows of the training instances as if these were new. A training instance
 is part of the templates that produce its row, and would look better placed than a new instance.
@@ -337,20 +340,22 @@ class MomentEquations:
         moments = self.at(bag)
         return np.asarray(moments.inverse @ self.means[bag] - moments.bias @ (mix / moments.sizes))
 
-    def covariance(self, bag: int, mix: Array, population: bool) -> Array:
-        """Return the covariance of one bag's centre at the prevalence ``mix``, shape (k, k)."""
+    def covariance(self, bag: int, mix: Array, unseen: float) -> Array:
+        """Return the covariance of one bag's centre at the prevalence ``mix``, shape (k, k).
+
+        ``unseen`` is the share of the population that is not in the bag, zero if the target is the
+        bag itself.
+        """
         moments, m = self.at(bag), float(np.min(self.bag_sizes[bag]))
         covariance = moments.covariance(mix / m, mix**2 / moments.sizes)
-        if population:
-            covariance = covariance + (np.diag(mix) - np.outer(mix, mix)) / m
-        return np.asarray(covariance)
+        return np.asarray(covariance + unseen * (np.diag(mix) - np.outer(mix, mix)) / m)
 
-    def freedom(self, bag: int, mix: Array, population: bool) -> Array:
+    def freedom(self, bag: int, mix: Array, unseen: float) -> Array:
         """Return the degrees of freedom of each class's variance (Satterthwaite), shape (k,)."""
         moments, m = self.at(bag), self.bag_sizes[bag]
         parts = mix / m[:, None] * moments.spread
         parts = parts + mix**2 / moments.sizes * moments.template_spread
-        total = parts.sum(axis=1) + (mix * (1.0 - mix) / m if population else 0.0)
+        total = parts.sum(axis=1) + unseen * mix * (1.0 - mix) / m
         uncertain = (parts**2 / moments.freedom).sum(axis=1)
         degrees = total**2 / np.maximum(uncertain, np.finfo(np.float64).tiny)
         return np.asarray(np.minimum(np.maximum(degrees, 1.0), self.units[bag]))

@@ -64,7 +64,7 @@ SMALLEST_REST = 1e-9
 
 
 def profile_intervals(
-    equations: MomentEquations, tail: float, population: bool, n_threads: int = 1
+    equations: MomentEquations, tail: float, unseen: Array | float, n_threads: int = 1
 ) -> tuple[Array, Array, Array]:
     """Return the limits of every class and bag, and the moment estimates.
 
@@ -73,8 +73,8 @@ def profile_intervals(
     equations : MomentEquations
     tail : float
         Probability outside each end.
-    population : bool
-        Whether the target is the population; otherwise it is the bag.
+    unseen : array of shape (B,) or float
+        Share of the population that is not in each bag; zero if the target is the bag itself.
     n_threads : int
 
     Returns
@@ -84,9 +84,10 @@ def profile_intervals(
     """
     low, high, middle = (np.empty(equations.estimates.shape) for _ in range(3))
     step = max(1, CHUNK // equations.estimates.shape[1] ** 3)
+    shares = np.broadcast_to(np.asarray(unseen, dtype=np.float64), len(low))
     for start in range(0, len(low), step):
         run = slice(start, start + step)
-        chunk = _Chunk.of(equations, run, population)
+        chunk = _Chunk.of(equations, run, shares[run])
         faces = _Faces.of(chunk, tail, n_threads)
         middle[run] = faces.minimum
         low[run], high[run] = faces.intervals()
@@ -109,10 +110,10 @@ class _Chunk:
     template_spread: Array
     freedom: Array
     template_sizes: Array
-    population: bool
+    unseen: Array
 
     @classmethod
-    def of(cls, equations: MomentEquations, run: slice, population: bool) -> _Chunk:
+    def of(cls, equations: MomentEquations, run: slice, unseen: Array) -> _Chunk:
         means = equations.means[run]
         shared = len(equations.moments) == 1
 
@@ -135,7 +136,7 @@ class _Chunk:
             stack("template_spread"),
             stack("freedom"),
             equations.moments[0].sizes,
-            population,
+            unseen,
         )
 
     def variance_at(self, prevalence: Array, bags: Indices, classes: Indices) -> Array:
@@ -147,8 +148,9 @@ class _Chunk:
         for label in range(prevalence.shape[1]):
             total += in_bag[:, label, None, None] * self.covariances[bags, label]
             total += in_templates[:, label, None, None] * self.template_covariances[bags, label]
-        if self.population:
-            total += _multinomial(self.matrix[bags], prevalence) / m[:, :, None]
+        if self.unseen.any():
+            share = (self.unseen[bags, None] / m)[:, :, None]
+            total += _multinomial(self.matrix[bags], prevalence) * share
         return total
 
     def solved(self, variance: Array, bags: Indices) -> Array:
@@ -248,7 +250,7 @@ class _Variances:
         variances = cls(
             np.array([own.ravel(), own_templates.ravel()]),
             np.array([first.sum(axis=2).ravel(), second.sum(axis=2).ravel()]),
-            ((1.0 if chunk.population else 0.0) / m).ravel(),
+            (chunk.unseen[:, None] / m).ravel(),
             chunk.freedom.ravel(),
             np.array([product.sum(axis=2).ravel() for product in products]),
             np.empty(0),
@@ -532,21 +534,21 @@ def t_quantile(tail: float, freedom: Array) -> Array:
     return np.asarray(out)
 
 
-def wilson(prevalence: Array, sizes: Array, tail: float) -> tuple[Array, Array]:
+def wilson(prevalence: Array, sizes: Array, tail: Array | float) -> tuple[Array, Array]:
     """Return Wilson's limits for shares of error-free labels, in the shape of ``prevalence``.
 
     Parameters
     ----------
     prevalence : array of shape (n_bags, k)
     sizes : array of shape (n_bags, 1) or (n_bags, k)
-    tail : float
+    tail : float or array of shape (n_bags, 1)
         Probability outside each end.
 
     Returns
     -------
     low, high : arrays of shape (n_bags, k)
     """
-    q2 = float(ndtri(tail)) ** 2
+    q2 = ndtri(tail) ** 2
     n = sizes + q2
     middle = (sizes * prevalence + q2 / 2.0) / n
     half = np.sqrt(q2 * (sizes * prevalence * (1.0 - prevalence) + q2 / 4.0)) / n

@@ -184,7 +184,11 @@ def region_from_covariance(
 
 
 def region_from_draws(
-    prevalence: Array, draws: Array, confidence: float, n_labels: float = np.inf
+    prevalence: Array,
+    draws: Array,
+    confidence: float,
+    n_labels: float = np.inf,
+    freedom: float = np.inf,
 ) -> Region:
     """Return the region around an estimate that contains the nominal share of draws.
 
@@ -195,6 +199,8 @@ def region_from_draws(
     confidence : float
     n_labels : float
         The region is at least as large as the one that so many error-free labels would give.
+    freedom : float
+        Degrees of freedom of the spread of the draws; they are finite if clusters were drawn.
 
     Returns
     -------
@@ -214,6 +220,9 @@ def region_from_draws(
     threshold = float(np.quantile(distances, confidence))
     if missing.any():  # the draws do not show how far the truth may be
         threshold = max(threshold, _hotelling(max(k - 1, 1), np.inf, confidence))
+    if math.isfinite(freedom):
+        d = max(k - 1, 1)
+        threshold *= _hotelling(d, freedom, confidence) / _hotelling(d, np.inf, confidence)
     return Region(centre, precision, threshold, offset, confidence)
 
 

@@ -212,6 +212,11 @@ def estimate_labelled(
     ValueError
         If labels or options do not fit the bag.
     """
+    if options.fpc is not None:
+        raise ValueError(
+            "labelled and fpc cannot be used together: ask for the bag itself (target='bag'), or "
+            "leave one of the two out"
+        )
     sample = labelled_sample(
         labelled,
         model.classes,

@@ -21,7 +21,7 @@ about the mean over L, the limits of class i are all t with
 
 .. math:: (t - \alpha_i)^2 \le q^2 \Bigl[ \frac{\lambda^2 \mathrm{Var} f_i}{N}
           + \frac{\rho_i\, t (1 - t)}{n} \Bigr], \qquad
-          \rho_i = \min\Bigl(1, \frac{S_{r_i} + 1}{S_{y_i} + 1}\Bigr)
+          \rho_i = \min\Bigl(1, \frac{S_{r_i} + 3}{S_{y_i} + 3}\Bigr)
 
 so that a class without labels has Wilson's limits; those of Wald, by the variance of r, are far too
 narrow there. Labels alone are the same with :math:`\lambda = 0`.
@@ -30,8 +30,9 @@ Labels that were chosen with known probabilities :math:`\pi` have weights :math:
 estimate is :math:`\lambda \bar f + \sum w r / \sum w` over all instances and over L,
 :math:`\lambda` loses the factor (1 + n/N), N becomes M, n becomes
 :math:`(\sum w)^2 / \sum w^2`, and :math:`S_r` is weighted by :math:`w^2`, as the variance of such a
-sum is. The share of this very bag has :math:`\lambda` without that factor, too, no first term,
-and the second one times 1 - n/M.
+sum is. Where weights are related to the class, the bound of :math:`\rho_i` is not one but the same
+ratio for the labels themselves. The share of this very bag has :math:`\lambda` without that factor,
+too, no first term, and the second one times 1 - n/M.
 
 **The estimate under label shift** has labels as one-hot rows of the likelihood, because the class
 of a labelled instance is known:
@@ -66,7 +67,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtrit
 
-from kdey.arrays import for_numpy
 from kdey.bags import Array, Bags, offsets_of
 from kdey.intervals import estimate_points
 from kdey.intervals.analytic import densities
@@ -79,7 +79,7 @@ from kdey.matching.likelihood import MaximiseLikelihood, MixtureLikelihood
 from kdey.model import Model, Place
 from kdey.options import Options
 from kdey.rows import Rows
-from kdey.validation import check_weights, encode_labels
+from kdey.validation import check_weights, encode_labels, for_numpy
 
 Indices = NDArray[np.int64]
 #: What ``labelled=`` takes: positions in the bag, and the labels at these positions.
@@ -174,26 +174,29 @@ class LabelledSample:
         offsets = np.array([0, len(positions)], dtype=np.int64)
         return Bags(positions, offsets, self.size, self.weights[positions])
 
-    def design_effect(self, influence: Array) -> Array:
+    def design_effect(self, influence: Array, independent: Array | None = None) -> Array:
         """Return the variance of a sum over instances in clusters, relative to independent ones.
 
         Parameters
         ----------
         influence : array of shape (size, c)
             What each instance adds to the error of an estimate.
+        independent : array of shape (c,), optional
+            The variance to compare with; by default that of instances drawn one by one.
 
         Returns
         -------
         array of shape (c,)
             At least one, because few clusters can show too little variance by chance.
         """
-        if self.clusters is None:
-            return np.ones(influence.shape[1])
-        sums = np.zeros((int(self.clusters.max()) + 1, influence.shape[1]))
-        np.add.at(sums, self.clusters, influence)
-        n = len(np.unique(self.clusters[self.members]))
-        clustered = (sums**2).sum(axis=0) * n / max(n - 1, 1)
-        independent = (influence**2).sum(axis=0)
+        singly = (influence**2).sum(axis=0)
+        independent = singly if independent is None else independent
+        clustered = singly
+        if self.clusters is not None:
+            sums = np.zeros((int(self.clusters.max()) + 1, influence.shape[1]))
+            np.add.at(sums, self.clusters, influence)
+            n = len(np.unique(self.clusters[self.members]))
+            clustered = (sums**2).sum(axis=0) * n / max(n - 1, 1)
         positive = independent > 0
         ratio = np.where(positive, clustered / np.where(positive, independent, 1.0), 1.0)
         return np.maximum(ratio, 1.0)
@@ -455,8 +458,9 @@ def prediction_powered(
     influence[sample.positions] += w[:, None] * (r - r_mean)
     effect = sample.design_effect(influence)
     rest = 1.0 if population else 1.0 - sample.labelled_mass
-    rho = relative_variance(_design_squares(r, w), n * _variance(y, w))
-    constant = power**2 * variance / n_base if population else np.zeros(len(variance))
+    rho = relative_variance(_design_squares(r, w), n * _variance(y, w), _design_squares(y, w))
+    weighting = _weighting_effect(f[base], shares)
+    constant = power**2 * variance * weighting / n_base if population else np.zeros(len(variance))
     quantile = upper_quantile(tail, sample.freedom)
     low, high = score_interval(estimate, constant * effect, rest * rho / n * effect, quantile)
     if not population:
@@ -468,13 +472,33 @@ def prediction_powered(
     scale = np.sqrt(effect * rho)
     covariance = np.outer(scale, scale) * (np.diag(a) - np.outer(a, a)) * rest / n
     if population:
-        covariance += power**2 * np.cov(f[base].T, aweights=shares, ddof=0) / n_base
+        scale = np.sqrt(effect * weighting)
+        of_base = np.cov(f[base].T, aweights=shares, ddof=0) / n_base
+        covariance += power**2 * np.outer(scale, scale) * of_base
     return Shares(estimate, low, high, centre, covariance, sample.freedom)
 
 
-def relative_variance(residual: Array, label: Array) -> Array:
-    """Return rho of the formula from two sums of squares, both of shape (k,)."""
-    return np.minimum(1.0, (residual + 1.0) / (label + 1.0))
+def relative_variance(residual: Array, label: Array, weighted: Array | None = None) -> Array:
+    """Return rho of the formula, shape (k,).
+
+    Parameters
+    ----------
+    residual, label : arrays of shape (k,)
+        The two sums of squares.
+    weighted : array of shape (k,), optional
+        The sum of squares of labels in the variance of their weighted mean, which is larger than
+        that of as many independent labels where weights are related to the class.
+    """
+    most = 1.0 if weighted is None else np.maximum((weighted + PSEUDO) / (label + PSEUDO), 1.0)
+    return np.asarray(np.minimum(most, (residual + PSEUDO) / (label + PSEUDO)))
+
+
+def _weighting_effect(values: Array, weights: Array) -> Array:
+    """Return the variance of weighted means relative to weights that are unrelated to values."""
+    drawn = _design_squares(values, weights)
+    unrelated = effective_size(weights) * _variance(values, weights)
+    positive = unrelated > 0
+    return np.maximum(np.where(positive, drawn / np.where(positive, unrelated, 1.0), 1.0), 1.0)
 
 
 def within_known(low: Array, high: Array, y: Array, sample: LabelledSample) -> tuple[Array, Array]:
@@ -510,6 +534,12 @@ def _design_squares(r: Array, w: Array) -> Array:
     """Return the sums of squares of r, weighted as in the variance of its mean, shape (k,)."""
     squares = w**2
     return np.asarray(effective_size(w) * (squares @ (r - w @ r) ** 2) / squares.sum())
+
+
+#: Squares that are added to both sums of squares in rho. A few labels that agree with their
+#: predictions do not show that these are always right: with one square, 20 to 200 labels covered
+#: 0.86 in the worst case, with two 0.91, with three 0.93 to 0.95.
+PSEUDO = 3.0
 
 
 #: Factor of the variance of templates.
@@ -644,8 +674,9 @@ def combine(sample: LabelledSample, base: Estimate) -> tuple[Array, Array]:
 def _design_effects(sample: LabelledSample, mean: Array) -> Array:
     """Return the design effects of the shares among labels, whose mean is known, (k,)."""
     influence = np.zeros((sample.size, len(mean)))
-    influence[sample.positions] = sample.label_weights[:, None] * (sample.one_hot - mean)
-    return sample.design_effect(influence)
+    w = sample.label_weights
+    influence[sample.positions] = w[:, None] * (sample.one_hot - mean)
+    return sample.design_effect(influence, _variance(sample.one_hot, w) / sample.label_size)
 
 
 def _label_covariance(

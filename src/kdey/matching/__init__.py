@@ -333,10 +333,8 @@ class Matching(Generic[P]):
     #: equation. A matching that needs more of a bag than its mean row must say "bootstrap".
     interval_source: ClassVar[IntervalSource] = "derivatives"
 
-    def problem(
-        self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
-    ) -> P:
-        """Return the problem of these bags; ``full`` adds terms independent of the prevalence."""
+    def problem(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> P:
+        """Return the problem of these bags."""
         raise NotImplementedError
 
     def solve(self, problem: P, n_threads: int = 1) -> Solution:
@@ -361,10 +359,15 @@ class Matching(Generic[P]):
         """Return the full objective of each bag at ``prevalence``, shape (n_bags,)."""
         values, start = [], 0
         for run in rows.runs(bags):
-            problem = self.problem(row_map, rows, run, n_threads, full=True)
-            values.append(problem.objective(np.asarray(prevalence[start : start + len(run)])))
+            problem = self.problem(row_map, rows, run, n_threads)
+            objective = problem.objective(np.asarray(prevalence[start : start + len(run)]))
+            values.append(objective + self.constant(rows, run, n_threads))
             start += len(run)
         return np.concatenate(values)
+
+    def constant(self, rows: Rows, bags: Bags, n_threads: int = 1) -> Array:
+        """Return what the full objective has beside that of the problem, shape (n_bags,)."""
+        return np.zeros(len(bags))
 
     @property
     def likelihood(self) -> MaximiseLikelihood | None:
@@ -527,11 +530,22 @@ def median_solution(parts: Sequence[Solution]) -> Solution:
 
     Objective and gap are NaN, because a median is not the solution of a problem.
     """
-    middle = _median(np.array([part.prevalence for part in parts]))
-    unknown = np.full(len(middle), np.nan)
+    return combined_solution(_median(np.array([part.prevalence for part in parts])), parts)
+
+
+def combined_solution(
+    prevalence: Array, parts: Sequence[Solution], answered: NDArray[np.bool_] | None = None
+) -> Solution:
+    """Return a solution without objective, with the iterations of all parts together.
+
+    ``answered`` says which bags have an answer; by default all.
+    """
+    unknown = np.full(len(prevalence), np.nan)
     n_iter = np.sum([part.n_iter for part in parts], axis=0)
     converged = np.all([part.converged for part in parts], axis=0)
-    return Solution(middle, unknown, unknown, n_iter, converged)
+    if answered is not None:
+        converged &= answered
+    return Solution(prevalence, unknown, unknown, n_iter, converged)
 
 
 def _median(estimates: Array) -> Array:

@@ -410,9 +410,7 @@ class MatchDivergence(Matching[Divergence]):
             return None
         return "divergence" if row_map.templates.any(axis=1).all() else None
 
-    def problem(
-        self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
-    ) -> Divergence:
+    def problem(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> Divergence:
         """Return the divergence problem."""
         templates = row_map.templates
         reference = np.full(len(templates), float(row_map.n_terms))

@@ -507,7 +507,7 @@ class MatchHistograms(Matching[HistogramProblem]):
     interval_source: ClassVar[IntervalSource] = "bootstrap"
 
     def problem(
-        self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
+        self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1
     ) -> HistogramProblem:
         """Return the problem, with one block of bins per histogram."""
         shape = (row_map.n_terms, len(row_map.templates) // row_map.n_terms)
@@ -538,9 +538,7 @@ class MatchBinary(Matching[Dissimilarity]):
     def __post_init__(self) -> None:
         resolve_dissimilarity(self.dissimilarity)
 
-    def problem(
-        self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
-    ) -> Dissimilarity:
+    def problem(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> Dissimilarity:
         """Return the dissimilarity problem."""
         return Dissimilarity(row_map.templates, rows.mean(bags), self.dissimilarity)
 
@@ -556,9 +554,7 @@ class MatchCdf(Matching[CdfDistance]):
     norm: str
     interval_source: ClassVar[IntervalSource] = "bootstrap"
 
-    def problem(
-        self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
-    ) -> CdfDistance:
+    def problem(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> CdfDistance:
         """Return the distance problem, every bin with the same width."""
         spacing = np.full(len(row_map.templates), row_map.n_terms / len(row_map.templates))
         return CdfDistance(row_map.templates, rows.mean(bags), spacing, self.norm)
@@ -573,9 +569,7 @@ class MatchScores(Matching[CdfDistance]):
 
     interval_source: ClassVar[IntervalSource] = "bootstrap"
 
-    def problem(
-        self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
-    ) -> CdfDistance:
+    def problem(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> CdfDistance:
         """Return the distance problem, with a knot at each score of training data and bags."""
         assert isinstance(rows, SortedScores), "cumulative distributions are those of scores"
         return CdfDistance(*rows.distributions(bags), "l1")
@@ -594,9 +588,7 @@ class MatchThresholds(Matching[LeastSquares]):
 
     interval_source: ClassVar[IntervalSource] = "bootstrap"
 
-    def problem(
-        self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
-    ) -> LeastSquares:
+    def problem(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> LeastSquares:
         """Return rates and shares of all thresholds, as a least squares problem."""
         return LeastSquares(row_map.templates, rows.mean(bags))
 

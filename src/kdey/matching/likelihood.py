@@ -28,10 +28,7 @@ from kdey.matching import (
     warn_stalled,
     warn_uninformative,
 )
-from kdey.matching.divergence import (
-    NEGATIVE_LOG,
-    SeparableLoss,
-)
+from kdey.matching.divergence import NEGATIVE_LOG, SeparableLoss
 from kdey.matching.sqp import solve_sqp
 from kdey.rows import RowMap, Rows
 from kdey.rows.posterior import RatioMap
@@ -449,7 +446,7 @@ class MaximiseLikelihood(Matching[MixtureLikelihood]):
         return "mixture"
 
     def problem(
-        self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
+        self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1
     ) -> MixtureLikelihood:
         """Return the mixture problem."""
         make = MixtureLikelihood.from_log_rows if self.log_rows else MixtureLikelihood

@@ -6,14 +6,13 @@ r"""A convex problem with a quadratic penalty on the prevalence (ordered classes
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
 from kdey.bags import Array, Bags, Indices
 from kdey.matching import (
-    Composite,
     DeviceForm,
     IntervalSource,
     Matching,
@@ -32,64 +31,6 @@ RLLS_DELTA, RLLS_FACTOR = 0.05, 0.01
 
 #: Classes that weights make rarer than this are penalised as if they were as frequent.
 _SMALLEST_PREVALENCE = 1e-12
-
-
-class Penalty(Protocol):
-    r"""A quadratic penalty on prevalences, :math:`\tfrac12 \| L \alpha - c \|^2`."""
-
-    def terms(self, row_map: RowMap, n_classes: int) -> tuple[Array, Array]:
-        """Return L, shape (p, k), and c, shape (p,); p may be zero."""
-
-
-@dataclass(frozen=True)
-class Smoothness:
-    r"""The penalty :math:`\tfrac{\tau}{2} \sum_i (\alpha_{i-1} - 2 \alpha_i + \alpha_{i+1})^2`.
-
-    ``strength`` is :math:`\tau`. Two classes have no second difference, and no penalty.
-    """
-
-    strength: float
-
-    def __post_init__(self) -> None:
-        _check_strength(self.strength)
-
-    def terms(self, row_map: RowMap, n_classes: int) -> tuple[Array, Array]:
-        """Return L and c; the classes are ordered as their codes are."""
-        differences = second_differences(n_classes)
-        return math.sqrt(self.strength) * differences, np.zeros(len(differences))
-
-
-@dataclass(frozen=True)
-class RatioShrinkage:
-    r"""The penalty :math:`\tfrac{\tau}{2} \sum_i (\alpha_i / \pi_i - 1)^2`.
-
-    ``strength`` is :math:`\tau`, with :math:`\pi` the training prevalence. None is RLLS's
-    finite-sample rule for n training instances: the square of 0.01 times 3 times the bound
-
-    .. math:: \frac{2 \log(2k / \delta)}{3 n} + \sqrt{\frac{2 \log(2k / \delta)}{n}},
-              \qquad \delta = 0.05.
-    """
-
-    strength: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.strength is not None:
-            _check_strength(self.strength)
-
-    def terms(self, row_map: RowMap, n_classes: int) -> tuple[Array, Array]:
-        """Return L and c for the training weight of the classes, which the row map has learnt."""
-        mass = row_map.mass if isinstance(row_map, PosteriorMap) else None
-        if mass is None:
-            raise ValueError(
-                f"{type(row_map).__name__} does not know the training prevalence: ratios to it "
-                "can be shrunk with PosteriorMap(crisp, adjusted=True) alone"
-            )
-        strength = self.strength
-        if strength is None:
-            strength = finite_sample_strength(n_classes, float(mass.sum()))
-        root = math.sqrt(strength)
-        prevalence = np.maximum(mass / mass.sum(), _SMALLEST_PREVALENCE)
-        return np.diag(root / prevalence), np.full(n_classes, root)
 
 
 def second_differences(n_classes: int) -> Array:
@@ -185,7 +126,7 @@ class PenalisedProblem(Problem):
 
 @dataclass(frozen=True)
 class Penalised(Matching[PenalisedProblem]):
-    """The convex problem of ``inner`` plus a penalty, to a certified optimum.
+    """Base: the convex problem of ``inner`` plus a quadratic penalty, to a certified optimum.
 
     Limits are bootstrapped: they show how the penalised estimate varies, and not the bias that a
     penalty accepts in exchange.
@@ -194,35 +135,81 @@ class Penalised(Matching[PenalisedProblem]):
     ----------
     inner : Matching
         Any matching whose problem is convex: means, densities, divergences, a likelihood.
-    penalty : Penalty
-        :class:`Smoothness` or :class:`RatioShrinkage`.
+    strength : float or None
+        tau; what None means is up to the subclass.
     tol : float
         Gap of the penalised objective to reach.
     """
 
     inner: Matching[Any]
-    penalty: Penalty
+    strength: float | None = None
     tol: float = 1e-9
     interval_source: ClassVar[IntervalSource] = "bootstrap"
+
+    def __post_init__(self) -> None:
+        if self.strength is not None:
+            _check_strength(self.strength)
+
+    def terms(self, row_map: RowMap, n_classes: int) -> tuple[Array, Array]:
+        """Return L, shape (p, k), and c, shape (p,); p may be zero."""
+        raise NotImplementedError
 
     def device_form(self, row_map: RowMap) -> DeviceForm | None:
         """Return "means" if the inner matching needs nothing else."""
         return "means" if self.inner.device_form(row_map) == "means" else None
 
     def problem(
-        self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
+        self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1
     ) -> PenalisedProblem:
         """Return the inner problem with the penalty added."""
-        inner = self.inner.problem(row_map, rows, bags, n_threads, full)
-        return PenalisedProblem(inner, *self.penalty.terms(row_map, inner.n_classes))
+        inner = self.inner.problem(row_map, rows, bags, n_threads)
+        return PenalisedProblem(inner, *self.terms(row_map, inner.n_classes))
+
+    def constant(self, rows: Rows, bags: Bags, n_threads: int = 1) -> Array:
+        """Return that of the inner matching."""
+        return self.inner.constant(rows, bags, n_threads)
 
     def solve(self, problem: PenalisedProblem, n_threads: int = 1) -> Solution:
         """Return the optimum on the simplex."""
         return solve_sqp(problem, tol=self.tol, n_threads=n_threads)
 
 
-def penalise(matching: Matching[Any], penalty: Penalty) -> Matching[Any]:
-    """Return the matching with a penalty; that of its members if it is a composite."""
-    if isinstance(matching, Composite):
-        return replace(matching, inner=Penalised(matching.inner, penalty))
-    return Penalised(matching, penalty)
+class SmoothShares(Penalised):
+    r"""The penalty :math:`\tfrac{\tau}{2} \sum_i (\alpha_{i-1} - 2 \alpha_i + \alpha_{i+1})^2`.
+
+    Two classes have no second difference, and no penalty.
+    """
+
+    def __post_init__(self) -> None:
+        _check_strength(self.strength)
+
+    def terms(self, row_map: RowMap, n_classes: int) -> tuple[Array, Array]:
+        """Return L and c; the classes are ordered as their codes are."""
+        differences = second_differences(n_classes)
+        return math.sqrt(cast(float, self.strength)) * differences, np.zeros(len(differences))
+
+
+class ShrunkRatios(Penalised):
+    r"""The penalty :math:`\tfrac{\tau}{2} \sum_i (\alpha_i / \pi_i - 1)^2`.
+
+    :math:`\pi` is the training prevalence. A strength of None is RLLS's finite-sample rule for n
+    training instances: the square of 0.01 times 3 times the bound
+
+    .. math:: \frac{2 \log(2k / \delta)}{3 n} + \sqrt{\frac{2 \log(2k / \delta)}{n}},
+              \qquad \delta = 0.05.
+    """
+
+    def terms(self, row_map: RowMap, n_classes: int) -> tuple[Array, Array]:
+        """Return L and c for the training weight of the classes, which the row map has learnt."""
+        mass = row_map.mass if isinstance(row_map, PosteriorMap) else None
+        if mass is None:
+            raise ValueError(
+                f"{type(row_map).__name__} does not know the training prevalence: ratios to it "
+                "can be shrunk with PosteriorMap(crisp, adjusted=True) alone"
+            )
+        strength = self.strength
+        if strength is None:
+            strength = finite_sample_strength(n_classes, float(mass.sum()))
+        root = math.sqrt(strength)
+        prevalence = np.maximum(mass / mass.sum(), _SMALLEST_PREVALENCE)
+        return np.diag(root / prevalence), np.full(n_classes, root)

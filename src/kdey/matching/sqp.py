@@ -89,7 +89,8 @@ def solve_programs(
     return _on_simplex(x, gram, linear) if simplex else x, steps
 
 
-def _normalised(x: Array) -> Array:
+def normalised(x: Array) -> Array:
+    """Return rows scaled to a sum of one."""
     return np.asarray(x / x.sum(axis=1, keepdims=True))
 
 
@@ -307,7 +308,7 @@ def solve_sqp(
     -------
     solution : Solution
     """
-    state = _State.initial(problem, start)
+    state = _SqpState.initial(problem, start)
     part = problem
     for iteration in range(1, int(max_iter) + 1):
         keep = state.retire(part.gap(state.x[state.active]), tol)
@@ -326,7 +327,7 @@ def solve_sqp(
 
 
 @dataclass(eq=False)
-class _State:
+class _SqpState:
     """Current points of all bags; ``active`` has the positions of those still iterating."""
 
     active: Indices
@@ -338,7 +339,7 @@ class _State:
     converged: NDArray[np.bool_]
 
     @classmethod
-    def initial(cls, problem: Problem, start: Array | None) -> _State:
+    def initial(cls, problem: Problem, start: Array | None) -> _SqpState:
         n = problem.n_bags
         x = interior_start(problem, start)
         flags = np.zeros(n, dtype=np.bool_)
@@ -356,7 +357,7 @@ class _State:
 
 
 def _advance(
-    problem: P, state: _State, polish: Callable[[P, Array], Array] | None, n_threads: int
+    problem: P, state: _SqpState, polish: Callable[[P, Array], Array] | None, n_threads: int
 ) -> None:
     """Make one step of every active bag."""
     active = state.active
@@ -391,7 +392,7 @@ def _with_curvature(hessian: Array, x: Array, gradient: Array) -> Array:
     return np.asarray(hessian + (flat * floor)[:, None, None] * np.eye(x.shape[1]))
 
 
-def _backtrack(problem: Problem, state: _State, z: Array, promise: Array) -> Array:
+def _backtrack(problem: Problem, state: _SqpState, z: Array, promise: Array) -> Array:
     """Move the active bags towards ``z`` as far as the objective falls; return the fractions.
 
     A point with an infinite slope is rejected too, because it has no quadratic model.
@@ -448,7 +449,7 @@ def _slope(gradient: Array, step: Array) -> Array:
         return np.asarray(np.where(step == 0, 0.0, spread * step).sum(axis=1))
 
 
-def _set_points(problem: Problem, state: _State, bags: Indices, x: Array) -> None:
+def _set_points(problem: Problem, state: _SqpState, bags: Indices, x: Array) -> None:
     state.x[bags] = x
     state.value[bags], state.gradient[bags] = problem.objective(x), problem.gradient(x)
 

@@ -36,7 +36,7 @@ from kdey.matching.sqp import (
     PASSES,
     TOLERANCE,
     Counts,
-    _normalised,
+    normalised,
     solve_programs,
 )
 from kdey.rows import RowMap, Rows
@@ -98,33 +98,26 @@ class LeastSquares(Problem):
 class QuadraticMatch(Problem):
     r"""A quadratic with one Gram matrix for all bags.
 
-    .. math:: f(\alpha) = \tfrac12 \alpha' B \alpha - t \cdot \alpha + c
+    .. math:: f(\alpha) = \tfrac12 \alpha' B \alpha - t \cdot \alpha
 
-    With B_ij the inner product of the densities of classes i and j, t_i that of class i and the
-    bag, and c half the bag's squared norm, f is half the integrated squared error.
+    With B_ij the inner product of the densities of classes i and j, and t_i that of class i and the
+    bag, f is half the integrated squared error, less half the bag's squared norm.
 
     Attributes
     ----------
     gram : array of shape (k, k)
         B, symmetric and positive semidefinite.
     targets : array of shape (n_bags, k)
-    constants : array of shape (n_bags,)
-        Zero by default, since the minimiser does not depend on it.
     """
 
     gram: Array
     targets: Array
-    constants: Array = None  # type: ignore[assignment]
     convex: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         gram = check_gram(self.gram)
-        targets = check_array(self.targets, "targets", (None, len(gram)))
-        constants = np.zeros(len(targets)) if self.constants is None else self.constants
         vars(self).update(
-            gram=gram,
-            targets=targets,
-            constants=check_array(constants, "constants", (len(targets),)),
+            gram=gram, targets=check_array(self.targets, "targets", (None, len(gram)))
         )
 
     @property
@@ -135,7 +128,7 @@ class QuadraticMatch(Problem):
     def objective(self, prevalences: Array) -> Array:
         """Return f at one prevalence per bag, shape (n_bags,)."""
         inner = prevalences @ self.gram / 2 - self.targets
-        return np.asarray((prevalences * inner).sum(axis=1) + self.constants)
+        return np.asarray((prevalences * inner).sum(axis=1))
 
     def gradient(self, prevalences: Array) -> Array:
         """Return B alpha - t, shape (n_bags, k)."""
@@ -145,21 +138,16 @@ class QuadraticMatch(Problem):
         """Return B for every bag, shape (n_bags, k, k)."""
         return np.broadcast_to(self.gram, (len(prevalences), *self.gram.shape))
 
-    def take(self, which: Indices) -> Self:
-        """Return the problem of the bags at positions ``which``."""
-        return self._with(targets=self.targets[which], constants=self.constants[which])
-
 
 @dataclass(frozen=True, eq=False)
 class CauchySchwarz(Problem):
     r"""Cauchy-Schwarz divergence of each bag's density to the mixture of the class densities.
 
     .. math:: D(\alpha) = -\log(a \cdot \alpha) + \tfrac12 \log(\alpha' B \alpha)
-              + \tfrac12 \log c
 
     B_ij is the inner product of the densities of classes i and j, a_i that of class i and the
-    bag, c that of the bag with itself. D does not change when alpha is scaled, so its global
-    optimum is a non-negative least squares problem: r* = argmin_{r >= 0} r'Br/2 - a.r,
+    bag; the term of the bag with itself is left out. D does not change when alpha is scaled, so its
+    global optimum is a non-negative least squares problem: r* = argmin_{r >= 0} r'Br/2 - a.r,
     alpha = r* / sum(r*).
 
     Attributes
@@ -169,13 +157,10 @@ class CauchySchwarz(Problem):
     log_targets : array of shape (n_bags, k)
         log a; -inf for zero. Logarithms avoid 0/0 for a bag far from every class at a small
         bandwidth. If all are -inf, the bag has no information: objective and gap are NaN.
-    log_self : array of shape (n_bags,)
-        log c; by default zero (c = 1), since the minimiser does not depend on it.
     """
 
     gram: Array
     log_targets: Array
-    log_self: Array = None  # type: ignore[assignment]
     convex: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -187,19 +172,14 @@ class CauchySchwarz(Problem):
         check_array(np.exp(np.minimum(logs, 0.0)), "log_targets", (None, len(gram)))
         if np.isposinf(logs).any():
             raise ValueError("log_targets contains +inf")
-        log_self = np.zeros(len(logs)) if self.log_self is None else self.log_self
-        vars(self).update(
-            gram=gram, log_targets=logs, log_self=check_array(log_self, "log_self", (len(logs),))
-        )
+        vars(self).update(gram=gram, log_targets=logs)
 
     @classmethod
-    def from_targets(
-        cls, gram: Array, targets: ArrayLike, log_self: Array | None = None
-    ) -> CauchySchwarz:
+    def from_targets(cls, gram: Array, targets: ArrayLike) -> CauchySchwarz:
         """Return the problem of inner products ``targets`` >= 0, shape (n_bags, k)."""
         a = check_non_negative(targets, "targets", (None, None), largest=np.inf)
         with np.errstate(divide="ignore"):
-            return cls(gram, np.log(a), log_self)  # type: ignore[arg-type]
+            return cls(gram, np.log(a))
 
     @property
     def n_bags(self) -> int:
@@ -225,7 +205,7 @@ class CauchySchwarz(Problem):
         """Return D at one prevalence per bag, shape (n_bags,); inf if a . alpha = 0."""
         match, norm = self._products(prevalences)
         with np.errstate(divide="ignore", invalid="ignore"):
-            value = -np.log(match) - self._largest + np.log(norm) / 2 + self.log_self / 2
+            value = -np.log(match) - self._largest + np.log(norm) / 2
         value = np.where((match > 0) & (norm > 0), value, np.inf)  # also if both underflow
         return np.where(self.is_informative, value, np.nan)
 
@@ -265,7 +245,7 @@ class CauchySchwarz(Problem):
 
     def take(self, which: Indices) -> Self:
         """Return the problem of the bags at positions ``which``."""
-        return self._with(log_targets=self.log_targets[which], log_self=self.log_self[which])
+        return self._with(log_targets=self.log_targets[which])
 
     @property
     def _largest(self) -> Array:
@@ -278,9 +258,7 @@ class CauchySchwarz(Problem):
         return match, norm
 
 
-def solve_least_squares(
-    problem: LeastSquares, *, start: Array | None = None, n_threads: int = 1
-) -> Solution:
+def solve_least_squares(problem: LeastSquares, *, n_threads: int = 1) -> Solution:
     r"""Minimise the squared distance from the bag's mean over the simplex, for every bag, exactly.
 
     .. math:: \tfrac12 \lVert M\alpha - q \rVert^2
@@ -290,15 +268,13 @@ def solve_least_squares(
     """
     tol = _least_squares_tolerance(problem)
     if native.available():
-        return _solve_least_squares_native(problem, start, tol, n_threads)
+        return _solve_least_squares_native(problem, tol, n_threads)
     linear = problem.targets @ problem.templates
-    x, steps = solve_programs(problem.gram, linear, simplex=True, start=start, n_threads=n_threads)
-    return _certify(problem, _normalised(x), steps, tol)
+    x, steps = solve_programs(problem.gram, linear, simplex=True, n_threads=n_threads)
+    return certify(problem, normalised(x), steps, tol)
 
 
-def solve_quadratic(
-    problem: QuadraticMatch, *, start: Array | None = None, n_threads: int = 1
-) -> Solution:
+def solve_quadratic(problem: QuadraticMatch, *, n_threads: int = 1) -> Solution:
     r"""Minimise a quadratic function over the simplex, for every bag, exactly.
 
     .. math:: \tfrac12 \alpha^\top B \alpha - t \cdot \alpha
@@ -306,16 +282,12 @@ def solve_quadratic(
     ``converged`` says whether the gap is below 1e-10 times the sum of the largest absolute entries
     of B and t.
     """
-    x, steps = solve_programs(
-        problem.gram, problem.targets, simplex=True, start=start, n_threads=n_threads
-    )
+    x, steps = solve_programs(problem.gram, problem.targets, simplex=True, n_threads=n_threads)
     size = np.abs(problem.gram).max() + np.abs(problem.targets).max(axis=1)
-    return _certify(problem, _normalised(x), steps, TOLERANCE * size)
+    return certify(problem, normalised(x), steps, TOLERANCE * size)
 
 
-def solve_cauchy_schwarz(
-    problem: CauchySchwarz, *, start: Array | None = None, n_threads: int = 1
-) -> Solution:
+def solve_cauchy_schwarz(problem: CauchySchwarz, *, n_threads: int = 1) -> Solution:
     """Minimise the Cauchy-Schwarz divergence over the simplex for every bag, exactly.
 
     Solves the equivalent non-negative least squares problem r'Br/2 - a.r and scales r to the
@@ -324,7 +296,7 @@ def solve_cauchy_schwarz(
     """
     informative = problem.is_informative
     linear = np.where(informative[:, None], problem.scaled_targets, 0.0)
-    x, steps = solve_programs(problem.gram, linear, simplex=False, start=start, n_threads=n_threads)
+    x, steps = solve_programs(problem.gram, linear, simplex=False, n_threads=n_threads)
     x[~informative] = 1.0
     # With inner products over 300 decades the solution may be lost in rounding: the best class.
     is_lost = ~(np.isfinite(x).all(axis=1) & (x.sum(axis=1) > 0))
@@ -332,12 +304,13 @@ def solve_cauchy_schwarz(
     x[is_lost] = np.eye(problem.n_classes)[best]
     if not informative.all():
         warn_uninformative(int((~informative).sum()), "every class inner product is zero")
-    return _certify(problem, _normalised(x), steps, np.full(len(x), TOLERANCE))
+    return certify(problem, normalised(x), steps, np.full(len(x), TOLERANCE))
 
 
-def _certify(
+def certify(
     problem: LeastSquares | QuadraticMatch | CauchySchwarz, x: Array, steps: Counts, tol: Array
 ) -> Solution:
+    """Return the solution with the objective and the gap of the problem."""
     gap = problem.gap(x)
     with np.errstate(invalid="ignore"):
         converged = gap <= tol
@@ -351,15 +324,12 @@ def _least_squares_tolerance(problem: LeastSquares) -> Array:
     return np.asarray(TOLERANCE * longest * (lengths + longest))
 
 
-def _solve_least_squares_native(
-    problem: LeastSquares, start: Array | None, tol: Array, n_threads: int
-) -> Solution:
+def _solve_least_squares_native(problem: LeastSquares, tol: Array, n_threads: int) -> Solution:
     n, (r, k) = problem.n_bags, problem.templates.shape
     x, (objective, gap), steps = np.empty((n, k)), np.empty((2, n)), np.empty(n, dtype=np.int64)
-    first = None if start is None else np.ascontiguousarray(start, dtype=np.float64)
     native.call(
         "kdey_solve_least_squares",
-        *(problem.templates, problem.gram, problem.targets, first, n, r, k, PASSES),
+        *(problem.templates, problem.gram, problem.targets, None, n, r, k, PASSES),
         *(int(n_threads), x, objective, gap, steps),
     )
     return Solution(x, objective, gap, steps, gap <= tol)
@@ -424,9 +394,14 @@ class Mean(Matching[LeastSquares]):
     # Nothing is inverted, so there is no moment equation.
     interval_source: ClassVar[IntervalSource] = "bootstrap"
 
-    def match(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> Solution:
-        """Return the mean rows, scaled to a sum of one (posteriors may deviate slightly)."""
+    def problem(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> LeastSquares:
+        """Return the squared distance from the mean row."""
         means = rows.mean(bags)
+        return LeastSquares(np.eye(means.shape[1]), means)
+
+    def solve(self, problem: LeastSquares, n_threads: int = 1) -> Solution:
+        """Return the mean rows, scaled to a sum of one (posteriors may deviate slightly)."""
+        means = problem.targets
         return exact_solution(means / means.sum(axis=1, keepdims=True))
 
     def one_bag(self, row_map: RowMap) -> OneBag | None:
@@ -436,17 +411,6 @@ class Mean(Matching[LeastSquares]):
     def device_form(self, row_map: RowMap) -> DeviceForm | None:
         """Return the form of mean rows."""
         return means_on_device(row_map)
-
-    def full_objective(
-        self,
-        row_map: RowMap,
-        rows: Rows,
-        bags: Bags,
-        prevalence: NDArray[np.floating],
-        n_threads: int = 1,
-    ) -> Array:
-        """Return half the squared distance from the mean row."""
-        return np.asarray(0.5 * ((rows.mean(bags) - prevalence) ** 2).sum(axis=1))
 
 
 class MatchMeans(Matching[LeastSquares]):
@@ -459,9 +423,7 @@ class MatchMeans(Matching[LeastSquares]):
         """Return the form of mean rows."""
         return means_on_device(row_map)
 
-    def problem(
-        self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
-    ) -> LeastSquares:
+    def problem(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> LeastSquares:
         """Return the least squares problem."""
         return _first_problem(row_map).with_targets(rows.mean(bags))
 
@@ -483,7 +445,7 @@ def match_templates(templates: Array, targets: Array, n_threads: int = 1) -> Arr
     gram = templates.transpose(0, 2, 1) @ templates
     linear = (targets[:, None, :] @ templates)[:, 0, :]
     x, _ = solve_programs(gram, linear, simplex=True, n_threads=n_threads)
-    return _normalised(x)
+    return normalised(x)
 
 
 def _first_problem(row_map: RowMap) -> LeastSquares:
@@ -503,12 +465,13 @@ class MatchCauchySchwarz(Matching[CauchySchwarz]):
         """Return "cauchy-schwarz" if rows are mean kernels."""
         return "cauchy-schwarz" if isinstance(row_map, OverlapMap) else None
 
-    def problem(
-        self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
-    ) -> CauchySchwarz:
-        """Return the problem; ``full`` adds the test-test term."""
-        log_self = rows.log_self(bags, n_threads) if full else np.zeros(len(bags))
-        return CauchySchwarz(row_map.templates, rows.log_mean(bags), log_self)
+    def problem(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> CauchySchwarz:
+        """Return the problem."""
+        return CauchySchwarz(row_map.templates, rows.log_mean(bags))
+
+    def constant(self, rows: Rows, bags: Bags, n_threads: int = 1) -> Array:
+        """Return half the log of the inner product of each bag with itself."""
+        return rows.log_self(bags, n_threads) / 2
 
     def solve(self, problem: CauchySchwarz, n_threads: int = 1) -> Solution:
         """Return the global optimum."""
@@ -525,13 +488,14 @@ class MatchSquares(Matching[QuadraticMatch]):
         return "quadratic" if isinstance(row_map, OverlapMap) else None
 
     def problem(
-        self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
+        self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1
     ) -> QuadraticMatch:
-        """Return the problem; ``full`` adds the test-test term."""
-        constants = np.zeros(len(bags))
-        if full:
-            constants = 0.5 * np.exp(rows.log_self(bags, n_threads))
-        return QuadraticMatch(row_map.templates, rows.mean(bags), constants)
+        """Return the problem."""
+        return QuadraticMatch(row_map.templates, rows.mean(bags))
+
+    def constant(self, rows: Rows, bags: Bags, n_threads: int = 1) -> Array:
+        """Return half the squared norm of each bag."""
+        return np.asarray(0.5 * np.exp(rows.log_self(bags, n_threads)))
 
     def solve(self, problem: QuadraticMatch, n_threads: int = 1) -> Solution:
         """Return the optimum on the simplex."""

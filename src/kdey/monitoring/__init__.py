@@ -1,14 +1,41 @@
 """Monitoring: a history of estimates, one period after another, and the alarms that it raises.
 
-``periods`` turns new data into periods and shows them on one HTML page, ``history`` keeps them in
+New data become periods of a history here, and the history one HTML page. ``history`` keeps it in
 one file with what is watched, and ``alarms`` finds what rings, by sequential tests.
+
+A period is estimated like a group. Beside the numbers that people read we keep what sequential
+tests need: the estimate before it was moved into the simplex, the variance that the classifier's
+mistakes add per instance, and the variance of the template error, which all periods share.
+
+The page shows what rings, the shares over time with the alarms in them, and all numbers.
 """
 
-from kdey.monitoring.alarms import (
-    Alarm,
-    find_alarms,
-)
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+
+from kdey._fingerprints import fingerprint
+from kdey._io import write_whole
+from kdey.bags import Array
+from kdey.groups import Request, ScoredTable, answer, score
+from kdey.intervals import Estimate
+from kdey.model import AnyModel, Fitted, model_of
+from kdey.monitoring.alarms import ALARM_COLUMNS, Alarm, find_alarms
 from kdey.monitoring.history import (
+    FIT,
+    HORIZON,
     Bound,
     History,
     HistoryError,
@@ -18,14 +45,20 @@ from kdey.monitoring.history import (
     read_history,
     update_history,
 )
-from kdey.monitoring.periods import (
-    MonitorUpdate,
-    history_page,
-    model_fingerprint,
-    monitor,
-    undo_period,
-    write_history_page,
+from kdey.options import Options
+from kdey.report.drawing import (
+    Page,
+    Section,
+    csv_address,
+    for_screens,
+    listed,
+    percent,
+    render_page,
 )
+from kdey.report.sections import MOST_ROWS, group_records, groups_table
+from kdey.report.share_figures import MOST_CLASSES, Marks, time_figure
+from kdey.report.shown_groups import GroupTable, group_table
+from kdey.tables.output import Cell, Heading, Row, Table
 
 __all__ = [
     "Alarm",
@@ -45,3 +78,550 @@ __all__ = [
     "update_history",
     "write_history_page",
 ]
+
+
+@dataclass(frozen=True, eq=False)
+class MonitorUpdate:
+    """What an update of a history did.
+
+    Attributes
+    ----------
+    history : History
+        After the update.
+    periods : tuple of str
+        The periods that were sent, whether they were new or not.
+    added : tuple of str
+        Those of them that were not in the history, or replaced another.
+    alarms : tuple of Alarm
+        Those that ring at the periods that were sent.
+    """
+
+    history: History
+    periods: tuple[str, ...]
+    added: tuple[str, ...]
+    alarms: tuple[Alarm, ...]
+
+
+def monitor(
+    quantifier: Fitted,
+    table: Any,
+    history: str | PathLike[str],
+    *,
+    period: Any = None,
+    time: str | None = None,
+    every: str | None = None,
+    settings: MonitorSettings | None = None,
+    overwrite: bool = False,
+    new_model: bool = False,
+    scores: Sequence[str] | None = None,
+    confidence: float = 0.95,
+    options: Options | None = None,
+) -> MonitorUpdate:
+    """Add the estimates of new data to a history, and return the alarms that they raise.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+    table : path, or data frame of pandas, polars or pyarrow
+        A file is CSV, Parquet or Excel.
+    history : path-like
+        A Parquet file; created if it does not exist.
+    period : int, date, datetime or text that spells one of these, optional
+        The period of all rows.
+    time : name of a column of dates or times, optional
+        In the place of ``period``: the rows belong to the periods that it names.
+    every : str, optional
+        Period that times are cut down to, such as "1w"; see :func:`kdey.predict_groups`.
+    settings : MonitorSettings, optional
+        By default those of the history, or the default ones for a new one. A history keeps the
+        settings that it was started with.
+    overwrite : bool
+        Whether periods that are there are replaced. Without it, other data for such a period are
+        refused, and the same data change nothing.
+    new_model : bool
+        Whether the model may be another one than that of the last period. Tests start afresh then.
+    scores : names of columns, optional
+        As for :func:`kdey.predict_groups`.
+    confidence : float in (0, 1)
+        Nominal coverage of the intervals.
+    options : Options, optional
+        ``missing``, ``min_size``, ``date_format`` and others, as for :func:`kdey.predict_groups`;
+        whether the fit is checked, and how, is said by ``settings``. Dates are read as those of
+        the last table unless ``date_format`` says otherwise.
+
+    Returns
+    -------
+    MonitorUpdate
+
+    Raises
+    ------
+    HistoryError
+        If the file is not a history or does not fit the model, the settings or the periods.
+    ValueError
+        If the data cannot be used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> q = kdey.KDEyML(bandwidth=0.1).fit(X[::2], y[::2])
+    >>> path = Path(tempfile.mkdtemp()) / "history.parquet"
+    >>> for week in (1, 2):
+    ...     update = kdey.monitoring.monitor(q, X[week::4], path, period=week)
+    >>> update.history.names, update.alarms
+    (['1', '2'], ())
+    """
+    model_of(quantifier)  # raises where it is not fitted
+    if (period is None) == (time is None):
+        raise ValueError("give either period, or time: the column that says it")
+    if period is not None:
+        period_name(period)  # raises, before any work, where it is none
+    before = read_history(history) if Path(history).exists() else None
+    chosen = _settings_for(history, before, settings)
+    known = Options() if options is None else options
+    if before is not None and isinstance(known, Options) and known.date_format == "auto":
+        known = replace(known, date_format=before.date_format)
+    asked = Request.of(time=time, every=every, scores=scores, confidence=confidence, options=known)
+    judged = replace(asked.options, check_fit=chosen.check_fit, n_null=chosen.n_null)
+    request = replace(asked, options=judged)
+    scored = score(quantifier, table, request)
+    periods = _estimate_periods(quantifier, scored, request, period)
+    return _add_periods(
+        history,
+        model_of(quantifier),
+        periods,
+        chosen,
+        every=every,
+        date_format=scored.date_format,
+        overwrite=overwrite,
+        new_model=new_model,
+    )
+
+
+def _settings_for(
+    path: str | PathLike[str], history: History | None, settings: MonitorSettings | None
+) -> MonitorSettings:
+    """Return the settings of a history, or those of a new one.
+
+    Raises HistoryError if the history was started with other settings than those asked for.
+    """
+    if history is None:
+        return MonitorSettings() if settings is None else settings
+    known = history.settings
+    if settings is not None and settings != known:
+        raise HistoryError(
+            f"{path}: was started with other settings ({known}; now {settings}): leave them out, "
+            "or start a new history"
+        )
+    return known
+
+
+def _estimate_periods(
+    quantifier: Fitted, scored: ScoredTable, request: Request, period: Any
+) -> list[Period]:
+    """Return the periods of a table whose rows are scored; without ``period`` by its only key."""
+    values = [period] if period is not None else [key[0] for key in scored.keys.values]
+    if any(value is None for value in values):
+        raise ValueError(f"column {scored.keys.names[0]!r} lacks the time of some rows")
+    names = [period_name(value) for value in values]
+    model, now = model_fingerprint(quantifier), datetime.now(UTC).isoformat(timespec="seconds")
+    estimates = answer(quantifier, scored, request, kept=sys.maxsize)
+    rows = scored.rows
+    periods = []
+    for group, name in enumerate(names):
+        if not estimates.size[group]:
+            raise ValueError(f"period {name} has no row without a missing value")
+        estimate = estimates[group]
+        share, noise, template = error_parts(estimate)
+        periods.append(
+            Period(
+                name=name,
+                n=estimate.size,
+                n_missing=int(np.asarray(estimates.n_missing)[group]),
+                effective_size=float(estimate.diagnostics["effective_size"]),
+                estimate=estimate.estimate,
+                low=estimate.low,
+                high=estimate.high,
+                classify_and_count=np.asarray(estimates.counted)[group],
+                share=share,
+                noise=noise,
+                template_variance=template,
+                fit_p_value=float(np.asarray(estimates.fit_p_value)[group]),
+                status=estimate.status,
+                model=model,
+                added=now,
+                data=fingerprint(np.sort(rows.hashes[rows.groups == group]))[:16],
+            )
+        )
+    return periods
+
+
+def error_parts(estimate: Estimate) -> tuple[Array, Array, Array]:
+    """Return the share, the noise per instance and the template variance of each class, (k,)."""
+    uncertainty = estimate.uncertainty
+    centre = uncertainty.centre()
+    share = estimate.estimate if centre is None else centre
+    sampling = uncertainty.sampling_variance()
+    inside = np.clip(share, 0.0, 1.0)
+    size = float(estimate.diagnostics["effective_size"])
+    noise = np.maximum(size * sampling - inside * (1.0 - inside), 0.0)
+    template = np.maximum(np.diag(uncertainty.covariance()) - sampling, 0.0)
+    return np.asarray(share), np.asarray(noise), np.asarray(template)
+
+
+#: Attributes that say where a model works, how long its fit took and with which version, and an
+#: index of neighbours, which is built from the instances and counts its queries.
+_NO_STATE = frozenset({"n_jobs", "device", "seconds", "_sklearn_version", "_tree"})
+#: What has a fingerprint of its own.
+_KNOWN = (type, FunctionType, np.ndarray, np.generic, np.random.RandomState, np.random.Generator)
+
+
+def model_fingerprint(quantifier: Fitted) -> str:
+    """Return a short text that is the same for the same fitted model, loaded from a file or not.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+        Its parameters and all that it learnt count, those of its classifier too; ``n_jobs`` and
+        ``device`` do not. A search counts as its ``best_estimator_``.
+
+    Returns
+    -------
+    str
+        16 hexadecimal digits.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> narrow, wide = (kdey.KDEyML(bandwidth=h).fit(X, y) for h in (0.1, 0.2))
+    >>> same = kdey.monitoring.model_fingerprint(narrow.set_params(n_jobs=2))
+    >>> same == kdey.monitoring.model_fingerprint(kdey.KDEyML(bandwidth=0.1).fit(X, y))
+    True
+    >>> same == kdey.monitoring.model_fingerprint(wide)
+    False
+    """
+    model_of(quantifier)  # raises where it is not fitted
+    return fingerprint(_state(getattr(quantifier, "best_estimator_", quantifier), ()))[:16]
+
+
+def _state(value: Any, owners: tuple[int, ...]) -> Any:
+    """Return what an object holds as plain values that have a fingerprint, ``owners`` around it.
+
+    Objects of kdey are known by what a model file keeps of them, others by what pickle would.
+    """
+    if id(value) in owners:  # it is a part of itself
+        return "..."
+    inside = (*owners, id(value))
+    if isinstance(value, list | tuple):
+        return [_state(item, inside) for item in value]
+    if isinstance(value, dict):
+        items = value.items()
+        return {key: _state(item, inside) for key, item in items if key not in _NO_STATE}
+    if isinstance(value, np.ndarray) and value.dtype.names:  # gaps between fields hold anything
+        return {name: value[name] for name in value.dtype.names}
+    if isinstance(value, np.ndarray) and value.dtype.hasobject:
+        return value.shape, [_state(item, inside) for item in value.ravel().tolist()]
+    kind = type(value)
+    if kind.__module__ == "builtins" or isinstance(value, _KNOWN) or issparse(value):
+        return value
+    is_own = kind.__module__.startswith("kdey.")
+    if is_own and is_dataclass(value) and not isinstance(value, BaseEstimator):
+        held: Any = {
+            field.name: getattr(value, field.name) for field in fields(value) if field.init
+        }
+    elif is_own and isinstance(value, BaseEstimator):
+        held = {name: item for name, item in vars(value).items() if not name.startswith("_")}
+    else:
+        made = value.__reduce_ex__(4)
+        parts = made[1:3] if isinstance(made, tuple) else made
+        held = [parts, *(list(part) for part in made[3:5] if part is not None)]
+    return f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}", _state(held, inside)
+
+
+def _add_periods(
+    path: str | PathLike[str],
+    fitted: AnyModel,
+    periods: Sequence[Period],
+    settings: MonitorSettings,
+    *,
+    every: str | None,
+    date_format: str,
+    overwrite: bool,
+    new_model: bool,
+) -> MonitorUpdate:
+    """Write periods to a history, which has ``settings`` if it is new, whole or not at all."""
+    classes = _plain_labels(fitted.classes)
+    known: set[int] = set()
+
+    def change(before: History | None) -> History:
+        history = before
+        if history is None:
+            history = History(classes, tuple(fitted.prevalence.tolist()), settings)
+        _check_same_model(path, history, classes, periods, new_model)
+        known.update(map(id, history.periods))
+        if every is not None:
+            history = history.with_length(every)
+        if date_format != "auto":
+            history = replace(history, date_format=date_format)
+        return history.with_periods(periods, overwrite=overwrite)
+
+    history = update_history(path, change)
+    sent = {period.name for period in periods}
+    return MonitorUpdate(
+        history,
+        tuple(name for name in history.names if name in sent),
+        tuple(period.name for period in history.periods if id(period) not in known),
+        tuple(alarm for alarm in find_alarms(history) if alarm.period in sent),
+    )
+
+
+def undo_period(path: str | PathLike[str], period: Any) -> History:
+    """Remove a period from a history, as if it had never been sent.
+
+    Parameters
+    ----------
+    path : path-like
+    period : int, date, datetime or text that spells one of these
+
+    Returns
+    -------
+    History
+        Without the period.
+
+    Raises
+    ------
+    HistoryError
+        If there is no such period.
+    """
+    name = period_name(period)
+
+    def change(before: History | None) -> History:
+        if before is None:
+            raise HistoryError(f"{path}: there is no such history")
+        return before.without(name)
+
+    return update_history(path, change)
+
+
+def _plain_labels(classes: NDArray[Any]) -> tuple[int | str, ...]:
+    """Return the classes as whole numbers where all are, otherwise as texts."""
+    labels = np.asarray(classes)
+    return tuple(labels.tolist()) if labels.dtype.kind in "iu" else tuple(map(str, labels))
+
+
+def _check_same_model(
+    path: str | PathLike[str],
+    history: History,
+    classes: tuple[int | str, ...],
+    periods: Sequence[Period],
+    new_model: bool,
+) -> None:
+    if history.classes != classes:
+        raise HistoryError(
+            f"{path}: has other classes ({', '.join(history.labels)}) than the model "
+            f"({', '.join(map(str, classes))})"
+        )
+    last = history.periods[-1].model if history.periods else None
+    if not new_model and last is not None and any(p.model != last for p in periods):
+        raise HistoryError(
+            f"{path}: the last period, {history.periods[-1].name}, was estimated by another "
+            "model. If the model was replaced on purpose, say so (new_model=True): "
+            "comparisons then start afresh"
+        )
+
+
+#: Kinds of alarms in words.
+_KINDS = {"moved": "share moved", "bound": "beyond a bound", "fit": "does not fit"}
+
+
+def history_page(history: History, title: str = "Prevalences over time") -> str:
+    """Return the page of a history as HTML: one file that needs nothing else.
+
+    Needs jinja2 (``pip install 'kdey[report]'``).
+
+    Parameters
+    ----------
+    history : History
+        With at least one period.
+    title : str
+
+    Raises
+    ------
+    ValueError
+        If the history has no period.
+    """
+    if not len(history):
+        raise ValueError("the history has no period: there is nothing to show")
+    alarms = find_alarms(history)
+    table = _group_table(history)
+    alarm_rows = [list(alarm.row().values()) for alarm in alarms]
+    return render_page(
+        Page(
+            title=title,
+            lead=_lead(history, alarms),
+            sections=[_alarm_section(history, alarms), _time_section(history, table, alarms)],
+            settings=_setting_lines(history),
+            downloads={
+                "history.csv": csv_address(*group_records(table)),
+                "alarms.csv": csv_address(ALARM_COLUMNS, alarm_rows),
+            },
+            created=datetime.now(UTC),
+            verdict=_verdict(history, alarms),
+        )
+    )
+
+
+def write_history_page(
+    path: str | PathLike[str], history: History, title: str = "Prevalences over time"
+) -> Path:
+    """Write the page of a history to a file, whole or not at all; return its path.
+
+    Parameters
+    ----------
+    path : path-like
+    history : History
+    title : str
+    """
+    write_whole(path, history_page(history, title))
+    return Path(path)
+
+
+def _group_table(history: History) -> GroupTable:
+    rows: list[dict[str, Any]] = []
+    for period in history.periods:
+        shared = {
+            "period": _moment(period.name),
+            "n": period.n,
+            "p_value": period.fit_p_value,
+            "status": period.status,
+        }
+        for code, label in enumerate(history.labels):
+            rows.append(
+                {
+                    **shared,
+                    "class": label,
+                    "estimate": period.estimate[code],
+                    "low": period.low[code],
+                    "high": period.high[code],
+                    "naive": period.classify_and_count[code],
+                    "training": history.training_prevalence[code],
+                }
+            )
+    return group_table(rows, ["period"], "period")
+
+
+def _moment(name: str) -> int | str:
+    """Return a period as the figure places it: whole numbers by value, times by their text."""
+    return int(name) if name.lstrip("-").isdecimal() else name
+
+
+def _lead(history: History, alarms: Sequence[Alarm]) -> list[str]:
+    last = history.periods[-1]
+    order = last.estimate.argsort()[::-1][:3]
+    named = [
+        f"{percent(last.estimate[i])} are “{history.labels[i]}” ({percent(last.low[i])} to "
+        f"{percent(last.high[i])})"
+        for i in order
+    ]
+    count = "one period" if len(history) == 1 else f"{len(history):,} periods"
+    since = "" if len(history) == 1 else f", from {history.names[0]} to {last.name}"
+    sentences = [
+        f"In {last.name}, of {last.n:,} records, an estimated {listed(named)}.",
+        f"The history has {count}{since}.",
+    ]
+    if history.gaps:
+        between = listed([f"{first} and {last}" for first, last in history.gaps[-5:]])
+        sentences.append(f"Periods are missing between {between}.")
+    rung = len(alarms)
+    if rung:
+        times = "once" if rung == 1 else f"{rung} times"
+        sentences.append(f"An alarm rang {times}, the last time in {alarms[-1].period}.")
+    return sentences
+
+
+def _verdict(history: History, alarms: Sequence[Alarm]) -> tuple[str, str, str]:
+    last = history.names[-1]
+    current = [alarm for alarm in alarms if alarm.period == last]
+    if not current:
+        return "good", "No alarm.", f"Nothing rings in {last}."
+    return "bad", "Alarm.", " ".join(f"{alarm}." for alarm in current)
+
+
+def _alarm_section(history: History, alarms: Sequence[Alarm]) -> Section:
+    settings = history.settings
+    words = [
+        f"If nothing changes, the chance that any alarm rings within {HORIZON} periods is at most "
+        f"{percent(settings.false_alarms)}. Shares are compared with those of all periods since "
+        "the last alarm, so that a small change that lasts is found as well as a large one."
+    ]
+    if not alarms:
+        return Section("alarms", "Alarms", [*words, "No alarm has rung so far."])
+    headings = ("Period", "What", "Class", "Since", "Before", "Now")
+    numeric = ("Before", "Now")
+    columns = tuple(Heading(name, numeric=name in numeric) for name in headings)
+    rows = tuple(
+        Row(
+            (
+                *(Cell(text) for text in (alarm.period, _KINDS[alarm.kind], alarm.label)),
+                Cell(alarm.since),
+                *(_share(alarm, value) for value in (alarm.before, alarm.after)),
+            )
+        )
+        for alarm in reversed(alarms)
+    )
+    title = "All alarms, the newest first; before: the bound, where there is one"
+    return Section("alarms", "Alarms", words, tables=[Table("alarm-rows", title, columns, rows)])
+
+
+def _share(alarm: Alarm, value: float) -> Cell:
+    return Cell("–", -1.0) if alarm.kind == FIT else Cell(percent(value), value)
+
+
+def _time_section(history: History, table: GroupTable, alarms: Sequence[Alarm]) -> Section:
+    marks: dict[str, Marks] = {
+        label: (
+            tuple(
+                (_moment(alarm.period), str(alarm))
+                for alarm in alarms
+                if alarm.label == label or alarm.kind == FIT
+            ),
+            tuple((b.share, str(b)) for b in history.settings.bounds if b.label == label),
+        )
+        for label in history.labels
+    }
+    marked = {label: mark for label, mark in marks.items() if any(mark)}
+    caption = (
+        "Estimates with their intervals; the dotted line is the share in training. Red lines are "
+        "alarms, dashed lines are bounds."
+    )
+    if len(table.classes) > MOST_CLASSES:
+        caption += f" {MOST_CLASSES} of {len(table.classes)} classes are drawn."
+    words = []
+    newest = GroupTable(table.by, table.time, tuple(reversed(table.groups)))
+    n_rows = sum(len(group.rows) for group in table.groups)
+    if n_rows > MOST_ROWS:
+        words.append(
+            f"The table shows the newest {MOST_ROWS:,} of {n_rows:,} rows; all are in the file "
+            "history.csv below."
+        )
+    figure = for_screens(caption, time_figure, table, marked)
+    rows = groups_table(newest, "Shares by period, the newest first")
+    return Section("time", "Shares over time", words, [figure], [rows], filtered=True)
+
+
+def _setting_lines(history: History) -> list[tuple[str, str]]:
+    settings = history.settings
+    bounds = "; ".join(map(str, settings.bounds)) or "none"
+    models = list(dict.fromkeys(period.model for period in history.periods))
+    return [
+        (f"False alarms within {HORIZON} periods", f"{settings.false_alarms:g}"),
+        ("Bounds", bounds),
+        ("Ordinary fluctuation", f"{settings.fluctuation:g}"),
+        ("Fit", "checked" if settings.check_fit else "not checked"),
+        ("Models", ", ".join(models)),
+    ]

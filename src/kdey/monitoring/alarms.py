@@ -101,24 +101,9 @@ class Series:
         return float(self.sizes @ self.noise / self.sizes.sum())
 
 
-@dataclass(frozen=True)
-class Signal:
-    """The largest statistic at one period.
-
-    Attributes
-    ----------
-    statistic : float
-        Positive where the share has risen or is above the bound.
-    start : int
-        The first period of the window: where the share has moved, or since when it is beyond.
-    before, after : float
-        Mean shares before and within the window; ``before`` is the bound if there is one.
-    """
-
-    statistic: float
-    start: int
-    before: float
-    after: float
+#: The largest statistic at one period, positive where the share has risen or is above the bound;
+#: the first period of its window; and the mean shares before (or the bound) and within the window.
+Signal = tuple[float, int, float, float]
 
 
 def limit_of(chance: float, moved: bool) -> float:
@@ -165,9 +150,8 @@ def moved_signal(series: Series) -> Signal | None:
     statistics = np.minimum(np.sqrt(deviance), np.abs(high - low) / scale)
     change = int(np.argmax(statistics))
     # Means of the stretched shares, back on the scale of shares.
-    shares = [float(v * (1.0 + 2.0 * stretch) - stretch) for v in (low[change], high[change])]
-    statistic = float(statistics[change] * np.sign(shares[1] - shares[0]))
-    return Signal(statistic, first + change + 1, *shares)
+    old, new = (float(v * (1.0 + 2.0 * stretch) - stretch) for v in (low[change], high[change]))
+    return float(statistics[change] * np.sign(new - old)), first + change + 1, old, new
 
 
 def beyond_signal(series: Series, bound: float) -> Signal | None:
@@ -196,7 +180,7 @@ def beyond_signal(series: Series, bound: float) -> Signal | None:
     statistics *= np.sign(means - expected)
     length = int(np.argmax(statistics))
     after = float(means[length] * (1.0 + 2.0 * stretch) - stretch)
-    return Signal(float(statistics[length]), first + len(seen) - 1 - length, bound, after)
+    return float(statistics[length]), first + len(seen) - 1 - length, bound, after
 
 
 def _trials(series: Series, share: float) -> tuple[float, Array]:
@@ -329,17 +313,18 @@ def _moved_alarms(
     alarms, start, stop = [], 0, 2
     while stop <= len(series):
         signal = moved_signal(series.part(start, stop))
-        if signal is not None and abs(signal.statistic) > limit:
-            start += signal.start
+        if signal is not None and abs(signal[0]) > limit:
+            statistic, first, before, after = signal
+            start += first
             alarms.append(
                 Alarm(
                     periods[stop - 1].name,
                     MOVED,
                     history.labels[code],
                     periods[start].name,
-                    _share(signal.before),
-                    _share(signal.after),
-                    abs(signal.statistic),
+                    _share(before),
+                    _share(after),
+                    abs(statistic),
                     limit,
                 )
             )
@@ -361,17 +346,17 @@ def _bound_alarms(
     alarms, start = [], 0
     for stop in range(1, len(series) + 1):
         signal = beyond_signal(series.part(start, stop), share)
-        if signal is not None and signal.statistic > limit:
-            after = signal.after if is_above else 1.0 - signal.after
+        if signal is not None and signal[0] > limit:
+            statistic, first, _, after = signal
             alarms.append(
                 Alarm(
                     periods[stop - 1].name,
                     BOUND,
                     bound.label,
-                    periods[start + signal.start].name,
+                    periods[start + first].name,
                     bound.share,
-                    _share(after),
-                    signal.statistic,
+                    _share(after if is_above else 1.0 - after),
+                    statistic,
                     limit,
                 )
             )

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from kdey._caching import fingerprint
+from kdey._fingerprints import fingerprint
 from kdey._io import locked, open_regular, write_whole
 from kdey.bags import Array
 from kdey.groups.request import parse_period, period_seconds, truncate

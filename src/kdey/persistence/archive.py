@@ -43,7 +43,6 @@ from kdey._io import open_regular, write_whole
 from kdey.evaluation.protocols import APP, NPP, AtPrevalences, DirichletProtocol, GridAPP
 from kdey.matching import Matching
 from kdey.matching.divergence import Generator
-from kdey.matching.penalty import RatioShrinkage, Smoothness
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.rows import RowMap, RowSpec
 
@@ -148,7 +147,7 @@ def check_array_header(stream: IO[bytes], n_bytes: int) -> None:
 
 #: Version of the format that is written, and the only one that is read until the first release
 #: freezes it. It increases with every change of what files contain.
-FORMAT = 4
+FORMAT = 5
 _MANIFEST = "manifest.json"
 #: The same time stamp for all members, so that equal models give equal files.
 TIME_STAMP = (1980, 1, 1, 0, 0, 0)
@@ -337,7 +336,7 @@ PROTOCOLS = (APP, NPP, GridAPP, DirichletProtocol, AtPrevalences)
 #: What a model file may name of rooms that have more than parts of models: other classes of theirs
 #: hold the data of bags, and a few zeros can make one fill the memory.
 _ONLY: dict[str, tuple[type, ...]] = {
-    "kdey.matching.": (Matching, Generator, Smoothness, RatioShrinkage),
+    "kdey.matching.": (Matching, Generator),
     "kdey.evaluation.": PROTOCOLS,
 }
 

@@ -13,6 +13,7 @@ small bag if the model is of an ordinary size.
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import pickle
@@ -346,13 +347,42 @@ def _skops() -> Any:
 
 def _skops_bytes(value: Any) -> bytes:
     try:
-        data = canonical(_skops().dumps(value))
+        data = canonical(_skops().dumps(_with_packed_bins(value)))
     except (TypeError, AttributeError) as error:
         raise TypeError(
             f"skops cannot write a {type(value).__qualname__} ({error}); save with "
             "use_pickle=True, or compute the posteriors yourself and use fit_posteriors"
         ) from error
     return data
+
+
+def _with_packed_bins(classifier: Any) -> Any:
+    """Return a classifier whose boosted trees have the bounds of their bins in two arrays.
+
+    Boosted trees keep one small array per feature, and each would become a file of its own.
+    """
+    mappers = [part for _, part in _walk(classifier, None, set()) if _is_bin_mapper(part)]
+    packed = {
+        id(bounds): (np.concatenate(bounds), np.array([len(b) for b in bounds], dtype=np.int64))
+        for bounds in (mapper.bin_thresholds_ for mapper in mappers)
+        if bounds and {(b.ndim, b.dtype) for b in bounds} == {(1, np.dtype(np.float64))}
+    }
+    return copy.deepcopy(classifier, packed) if packed else classifier
+
+
+def _unpack_bins(classifier: Any) -> None:
+    """Give boosted trees the bounds of their bins back, which :func:`_with_packed_bins` packed."""
+    for _, part in _walk(classifier, None, set()):
+        if _is_bin_mapper(part) and isinstance(part.bin_thresholds_, tuple):
+            bounds, lengths = (np.asarray(array) for array in part.bin_thresholds_)
+            inside = lengths.dtype == np.int64 and ((lengths >= 0) & (lengths <= len(bounds))).all()
+            if bounds.ndim != 1 or lengths.ndim != 1 or not inside or lengths.sum() != len(bounds):
+                raise ValueError("the bins of boosted trees do not match their bounds")
+            part.bin_thresholds_ = np.split(bounds, np.cumsum(lengths)[:-1])
+
+
+def _is_bin_mapper(part: Any) -> bool:
+    return type(part).__name__ == "_BinMapper" and hasattr(part, "bin_thresholds_")
 
 
 def canonical(data: bytes) -> bytes:
@@ -400,6 +430,7 @@ def _foreign(
     names = set(_skops().get_untrusted_types(data=data)) - set(TRUSTED)
     _check_trusted(source, names, trusted)
     classifier = _skops().loads(data, trusted=[*TRUSTED, *names])
+    _unpack_bins(classifier)
     check_trees(classifier)
     return classifier
 

@@ -6,6 +6,7 @@ again by ``plot(ax=...)`` and keeps ``ax_`` and ``figure_``. matplotlib is neede
 """
 
 from kdey.plots.estimate_displays import (
+    DriftDisplay,
     FitCheckDisplay,
     IdentifiabilityDisplay,
     IntervalsDisplay,
@@ -27,6 +28,7 @@ __all__ = [
     "BiasDisplay",
     "CriticalDifferenceDisplay",
     "DiagonalDisplay",
+    "DriftDisplay",
     "ErrorByShiftDisplay",
     "FitCheckDisplay",
     "IdentifiabilityDisplay",

@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from kdey.diagnostics import FitCheck, Identifiability
-    from kdey.quantifiers.aggregative import AggregativeQuantifier
+    from kdey.intervals import Sensitivity
+    from kdey.quantifiers import AggregativeQuantifier
     from kdey.quantifiers.base import BaseQuantifier
 
 
@@ -79,7 +80,7 @@ class IntervalsDisplay(Display):
 
     See Also
     --------
-    kdey.Estimate : Prevalences of one bag with limits.
+    kdey.Estimate : Prevalences of one bag with intervals.
     kdey.plots.PrevalenceOverTimeDisplay : Draw prevalences over time.
 
     Examples
@@ -302,7 +303,7 @@ class RegionDisplay:
 
     See Also
     --------
-    kdey.plots.IntervalsDisplay : Draw the limits of each class, for any number of classes.
+    kdey.plots.IntervalsDisplay : Draw the interval of each class, for any number of classes.
     kdey.intervals.Region : The region, which knows what it contains, and its volume.
 
     Examples
@@ -366,7 +367,7 @@ class RegionDisplay:
         if len(all_classes[0]) != 3:
             raise ValueError(
                 f"regions are drawn for 3 classes, these estimates have {len(all_classes[0])}: "
-                "estimate.plot() draws the limits of any number, and estimate.merge adds classes up"
+                "estimate.plot() draws the intervals of any number, estimate.merge adds classes up"
             )
         return all_classes[0]
 
@@ -377,7 +378,7 @@ _STEPS, _MOST_POINTS = 60, 400
 
 @dataclass(eq=False)
 class ReliabilityDisplay(Display):
-    """The reliability curve with limits of chance for each bin.
+    """The reliability curve with an interval for each bin.
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`; needs matplotlib
     (``pip install 'kdey[plot]'``).
@@ -665,5 +666,66 @@ class IdentifiabilityDisplay(Display):
         ax.set(xlabel=f"expected width of {100 * self.report.confidence:g} % intervals")
         ax.set(xlim=(0, None), ylim=(-0.7, len(order) - 0.3))
         label_in_percent(ax.xaxis)
+        add_legend_above(ax)
+        return self._drawn_on(ax)
+
+
+@dataclass(eq=False)
+class DriftDisplay(Display):
+    """Intervals of a bag against the factor by which the classes may have changed.
+
+    Made by :meth:`from_sensitivity` or :meth:`from_estimate`; needs matplotlib
+    (``pip install 'kdey[plot]'``).
+
+    Attributes
+    ----------
+    sensitivity : Sensitivity
+    ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.Estimate.sensitivity : The intervals that are drawn.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> estimate = kdey.PACC().fit(X[::2], y[::2]).estimate(X[1::2], check_fit=False)
+    >>> ax = Figure().subplots()
+    >>> kdey.plots.DriftDisplay.from_estimate(estimate, [1.5, 2], ax=ax).ax_.get_ylabel()
+    'prevalence'
+    """
+
+    sensitivity: Sensitivity
+
+    @classmethod
+    def from_sensitivity(cls, sensitivity: Sensitivity, *, ax: Axes | None = None) -> Self:
+        """Return the display of intervals under drift."""
+        return cls(sensitivity).plot(ax=ax)
+
+    @classmethod
+    def from_estimate(
+        cls, estimate: Estimate, factors: ArrayLike | None = None, *, ax: Axes | None = None
+    ) -> Self:
+        """Return the display of an estimate, by default at 17 factors from 1 to 2."""
+        chosen = np.linspace(1.0, 2.0, 17) if factors is None else factors
+        return cls.from_sensitivity(estimate.sensitivity(chosen), ax=ax)
+
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw a line and a band for each of the classes with the largest shares."""
+        shown, ax = self.sensitivity, axes_or_new(ax, (5.2, 3.8))
+        largest = np.argsort(-shown.estimate, kind="stable")[:_MOST_CLASSES]
+        for number, i in enumerate(largest):
+            middle = np.full(len(shown.factors), shown.estimate[i])
+            name = literal_text(shown.classes[i])
+            draw_band(ax, shown.factors, middle, (shown.low[:, i], shown.high[:, i]), name, number)
+        if shown.explained_from is not None and shown.explained_from > 1.0:
+            ax.axvline(shown.explained_from, **REFERENCE)
+        ax.set(
+            xlabel="factor by which the classes may have changed", ylabel="prevalence", ylim=(0, 1)
+        )
+        label_in_percent(ax.yaxis)
         add_legend_above(ax)
         return self._drawn_on(ax)

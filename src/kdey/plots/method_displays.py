@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdey.arrays import in_class_order
 from kdey.bags import Array
 from kdey.evaluation import Results
 from kdey.evaluation.significance import CriticalDifference
@@ -26,6 +25,7 @@ from kdey.plots.style import (
     literal_text,
 )
 from kdey.report.drawing import COLOURS, RED
+from kdey.simplex import in_class_order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -355,7 +355,7 @@ class CriticalDifferenceDisplay(Display):
             if len(group) > 1:
                 inside = [ranks[name] for name in group]
                 ends = [min(inside) - 0.04, max(inside) + 0.04]
-                ax.plot(ends, [height, height], color=RED.plot, linewidth=4, zorder=3)
+                ax.plot(ends, [height, height], color=RED, linewidth=4, zorder=3)
                 height -= 0.45
         return height
 

@@ -50,7 +50,7 @@ LINE_STYLES = ("-", "--", "-.", ":")
 #: Lines to compare with: a diagonal, zero, a baseline.
 REFERENCE: dict[str, Any] = {"color": "#777777", "linestyle": "--", "linewidth": 1}
 #: The colour of what training had.
-TRAINING_COLOUR = GREY.plot
+TRAINING_COLOUR = GREY
 #: Pixels per inch of files.
 DPI = 150
 
@@ -147,7 +147,7 @@ def add_legend_above(ax: Axes) -> None:
 
 
 def draw_band(
-    ax: Axes, at: Any, middle: Any, limits: tuple[Any, Any], label: str, number: int
+    ax: Axes, at: Any, middle: Any, band: tuple[Any, Any], label: str, number: int
 ) -> None:
     """Draw a line of a series with a band around it.
 
@@ -156,7 +156,7 @@ def draw_band(
     ax : matplotlib axes
     at, middle : arrays of shape (n,)
         The points of the line.
-    limits : two arrays of shape (n,)
+    band : two arrays of shape (n,)
         The lower and the upper border of the band.
     label : str
         For the legend.
@@ -164,7 +164,7 @@ def draw_band(
         Of the series, which gives it its colour.
     """
     style = line_style(number)
-    ax.fill_between(at, *limits, color=style["color"], alpha=0.15, linewidth=0)
+    ax.fill_between(at, *band, color=style["color"], alpha=0.15, linewidth=0)
     ax.plot(at, middle, marker=".", markersize=5, label=label, **style)
 
 

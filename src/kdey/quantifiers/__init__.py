@@ -1,10 +1,401 @@
 """The named methods: each a row spec and a matching, or a wrapper around other quantifiers.
 
-``base.py`` has the base class of all quantifiers, ``aggregative.py`` that of methods on rows. A new
-method is a subclass of :class:`AggregativeQuantifier` (see CONTRIBUTING).
+``base`` has the base class of all quantifiers. Here is that of methods on rows, of posteriors or of
+features: a new method is a subclass of :class:`AggregativeQuantifier` (see CONTRIBUTING). It
+declares two things, which are made from its parameters at ``fit``:
+
+``row_spec()``
+    how instances become rows and classes become templates (``kdey.rows``);
+``matching()``
+    which problem is solved with them, and how (``kdey.matching``).
+
+Labels, classifiers, cross-validation, pools and checks are handled here for all methods. The
+interfaces of rows and matchings are in ``kdey.rows`` and ``kdey.matching``; all of them have
+defaults.
 """
 
-from kdey.quantifiers.aggregative import AggregativeQuantifier, FeatureQuantifier
-from kdey.quantifiers.base import BaseQuantifier
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+from kdey._parallel import device_name, thread_count
+from kdey.bags import Array, BagsLike
+from kdey.classifiers import adapt_classifier
+from kdey.matching import AnyMatching
+from kdey.model import Model
+from kdey.posteriors import ClassifierStage, FittedStage, TrainingPosteriors
+from kdey.quantifiers.base import (
+    BaseQuantifier,
+    PosteriorsMixin,
+    Stages,
+    checked_bags,
+    shares_of,
+    unfitted_on_failure,
+)
+from kdey.rows import RowMap, RowSpec, TuningRecord
+from kdey.simplex import check_posteriors, in_class_order
+from kdey.tuning import choose_strength
+from kdey.tuning.trials import TuningPlan
+from kdey.validation import check_weights, for_numpy, on_gpu, refuse_levels, refuse_masked
+
+if TYPE_CHECKING:
+    from kdey.tables.schema import TableSchema
 
 __all__ = ["AggregativeQuantifier", "BaseQuantifier", "FeatureQuantifier"]
+
+#: Size up to which the models of the folds are kept without being asked for, in bytes.
+FOLD_MODELS_BYTES = 200_000_000
+
+
+def _kept_bytes(keep_fold_models: bool | str) -> float:
+    """Return the size up to which the models of the folds are kept; ValueError if not allowed."""
+    if isinstance(keep_fold_models, str) and keep_fold_models == "auto":
+        return FOLD_MODELS_BYTES
+    if isinstance(keep_fold_models, bool):
+        return np.inf if keep_fold_models else 0
+    raise ValueError(f"keep_fold_models must be True, False or 'auto', got {keep_fold_models!r}")
+
+
+class RowQuantifier(BaseQuantifier):
+    """A quantifier defined by a row spec and a matching (see the module docstring)."""
+
+    model_: Model
+    tune_for: Any
+    tune_bag_size: int
+    #: The parameter that is chosen at ``fit`` where it is "auto"; None if there is none.
+    _chosen_at_fit: str | None = None
+
+    @property
+    def _tunes(self) -> bool:
+        value = None if self._chosen_at_fit is None else getattr(self, self._chosen_at_fit)
+        return isinstance(value, str) and value == "auto"
+
+    @property
+    def _draws_at_fit(self) -> bool:
+        return self._tunes
+
+    def _plan(self) -> TuningPlan:
+        """Return the criterion of an automatic choice; raises ValueError if it is invalid."""
+        return TuningPlan(self.tune_for, self.tune_bag_size, self.random_state)
+
+    def row_spec(self) -> RowSpec:
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
+        raise NotImplementedError
+
+    def matching(self) -> AnyMatching:
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
+        raise NotImplementedError
+
+    @property
+    def row_map_(self) -> RowMap:
+        """The fitted row map, with its ``templates``."""
+        return self.model_.row_map
+
+    @property
+    def tuning_(self) -> TuningRecord | None:
+        """The record of an automatic choice; None if nothing was left to choose."""
+        return self.model_.tuning
+
+    @property
+    def training_(self) -> TrainingPosteriors:
+        """The training posteriors or features from which templates were made."""
+        if self.model_.training is None:
+            raise AttributeError(f"this {type(self).__name__} has no training data")
+        return self.model_.training
+
+    def _fit_rows(
+        self,
+        stage: FittedStage,
+        classes: NDArray[Any],
+        *,
+        prevalence: Array | None = None,
+        device: str | None = None,
+        rows: RowSpec | None = None,
+        score_names: tuple[str, ...] | None = None,
+    ) -> Self:
+        """Make the templates, and set the model.
+
+        Parameters
+        ----------
+        stage : FittedStage
+            The training posteriors or features, with the classifier that gives those of bags.
+        classes : array of shape (k,)
+        prevalence : array of shape (k,), optional
+            Of all labels; by default that of the training rows, which is used in any case if they
+            have weights.
+        device : str, optional
+            Makes an automatic choice; by default ``self.device``.
+        rows : RowSpec, optional
+            By default those of the parameters.
+        score_names : tuple of str, optional
+            The models whose posteriors are given side by side.
+        """
+        training, k = stage.training, len(classes)
+        mass = np.bincount(training.labels, weights=training.weights, minlength=k)
+        if not (mass > 0).all():
+            raise ValueError(
+                f"class {classes[np.argmin(mass)]!r} has no training instance to build on: "
+                "cv and sample_weight must leave some of every class"
+            )
+        if prevalence is None or training.weights is not None:
+            prevalence = mass / mass.sum()
+        device = device_name(self.device) if device is None else device
+        spec = self.row_spec() if rows is None else rows
+        n_threads = thread_count(self.n_jobs)
+        matching = self.matching()  # raises for invalid parameters before any work
+        tuning, spec = spec.on_device(device).choose(training, k, n_threads)
+        if self._chooses_matching:
+            plan = replace(self._plan(), device=device)
+            data = (training, k, n_threads)
+            tuning, matching = choose_strength(spec, self._penalised, plan, *data)
+        row_map = spec.fit(training, k, n_threads)
+        self.model_ = Model(
+            *(classes, prevalence, spec, row_map, matching, training),
+            takes_posteriors=self._takes_posteriors,
+            scorer=self._scorer(
+                classifier=stage.classifier, fold_models=stage.fold_models, score_names=score_names
+            ),
+            tuning=tuning,
+        )
+        return self
+
+    def _penalised(self, strength: float) -> AnyMatching:
+        """Return the matching with a penalty, for methods that choose its strength at ``fit``."""
+        raise NotImplementedError
+
+
+class FeatureQuantifier(RowQuantifier):
+    """A row quantifier on the features themselves, without a classifier (HDx, DMx)."""
+
+    @unfitted_on_failure
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Make the class templates from the features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+        """
+        points = validate_data(self, refuse_levels(for_numpy(X, "X"), "X"), dtype=np.float64)
+        codes, classes = self._labels(y)
+        check_consistent_length(points, codes)
+        weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
+        training = TrainingPosteriors(points, codes, weights)
+        return self._fit_rows(FittedStage(None, training), classes)
+
+    def _check_points(self, X: Any) -> None:
+        validate_data(self, refuse_levels(for_numpy(X, "X"), "X"), reset=False, dtype=np.float64)
+
+
+class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
+    """A row quantifier on the posteriors of a classifier.
+
+    Parameters
+    ----------
+    classifier : scikit-learn classifier, optional
+        Any classifier with ``predict_proba``; it is cloned, and a ``FrozenEstimator`` is used
+        without fitting. Default: ``LogisticRegression(max_iter=1000)``. Without ``predict_proba``,
+        methods that count decisions use ``predict``, and methods that learn templates use
+        ``decision_function``, assuming that the scores of a class are distributed in a bag as in
+        training (:mod:`kdey.classifiers`).
+    cv : int, splitter, iterable of splits or float
+        How the training posteriors are made: cross-validation, or a held-out fraction; see
+        :func:`kdey.posteriors.training_posteriors`.
+    random_state : int, RandomState or None
+        Seed of the shuffling of folds and of all other random draws of the method.
+    n_jobs : int, optional
+        Number of classifier fits in parallel, and of threads of the native core.
+
+    Attributes
+    ----------
+    model_ : :class:`~kdey.model.Model`
+        All that was learnt.
+    classifier_ : classifier
+        The fitted classifier; absent after ``fit_posteriors``.
+    fold_models_ : list of classifiers
+        The models of the folds; absent if they were not kept (see ``fit``).
+    training_ : :class:`~kdey.posteriors.TrainingPosteriors`
+        The training posteriors from which templates were made.
+    row_map_ : RowMap
+        The fitted row map, with its ``templates``.
+    tuning_ : TuningRecord or None
+        The record of an automatic choice.
+    """
+
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        cv: Any = 5,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.classifier = classifier
+        self.cv = cv
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @property
+    def _needs_posteriors(self) -> bool:
+        """Whether ``fit`` needs training posteriors (CC, PCC and plain EMQ do not)."""
+        return True
+
+    @property
+    def classifier_(self) -> Any:
+        """The fitted classifier; absent after ``fit_posteriors``."""
+        classifier = self.model_.scorer.classifier
+        if classifier is None:
+            raise AttributeError(f"this {type(self).__name__} was fitted without a classifier")
+        return classifier
+
+    @property
+    def fold_models_(self) -> list[Any]:
+        """The models of the folds; absent if they were not kept."""
+        models = self.model_.scorer.fold_models
+        if models is None:
+            raise AttributeError(f"this {type(self).__name__} keeps no models of the folds")
+        return list(models)
+
+    @unfitted_on_failure
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        keep_fold_models: bool | Literal["auto"] = "auto",
+    ) -> Self:
+        """Fit the classifier and make the class templates from its training posteriors.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of n instances
+            Passed to the classifier unchanged.
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+            Used by the classifier, if it accepts weights, and by the templates.
+        keep_fold_models : bool or "auto"
+            Whether to keep the models of the folds (``fold_models_``), with which fit checks
+            are sharper; they are part of the model file, too. "auto" keeps them up to 200 MB. It
+            changes no estimate, hence it is not a parameter of the quantifier: clones, searches
+            and wrappers do not need it.
+        """
+        return self._fit(X, y, sample_weight, keep_bytes=_kept_bytes(keep_fold_models))
+
+    def _fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, **options: Any) -> Self:
+        """Fit on instances; options are those of the classifier stage."""
+        self._stages()  # raises for invalid parameters before any work
+        reader, X, schema = self._read_training(X)
+        self._check_training_points(X)
+        codes, classes = self._labels(y, stacklevel=5)
+        check_consistent_length(X, codes)
+        self._warn_of_label_columns(X, schema, codes)
+        stage = reader._classifier_stage()
+        fitted = stage.fit(X, codes, classes, sample_weight, self.n_jobs, **options)
+        return self._fit_rows(fitted, classes, prevalence=shares_of(codes, None, len(classes)))
+
+    @unfitted_on_failure
+    def _fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
+        self._stages()
+        self._check_training_points(X)
+        codes, classes = self._labels(y)
+        return self._fit_rows(stage, classes, prevalence=shares_of(codes, None, len(classes)))
+
+    def _stages(self) -> Stages:
+        rows, matching = self.row_spec(), self.matching()
+        return self._classifier_stage(), rows, matching
+
+    def _classifier_stage(self) -> ClassifierStage:
+        cv = self.cv if self._needs_posteriors else None
+        classifier = adapt_classifier(self._inner_estimator(), self.row_spec().needs)
+        return ClassifierStage(classifier, cv, self.random_state)
+
+    def _read_training(self, X: Any) -> tuple[Self, Any, TableSchema | None]:
+        """Learn the schema of a classifier that begins with the features of a table."""
+        inner = self._inner_estimator()
+        if not hasattr(inner, "steps"):  # no pipeline, so that nothing reads tables
+            return self, X, None
+        from kdey.tables.features import settle_schema  # slow to import
+
+        classifier, X, schema = settle_schema(inner, X)
+        reader = self if classifier is inner else clone(self).set_params(classifier=classifier)
+        return reader, X, schema
+
+    @unfitted_on_failure
+    def fit_posteriors(
+        self,
+        posteriors: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        classes: ArrayLike | None = None,
+    ) -> Self:
+        """Make the class templates from posteriors, without a classifier.
+
+        Parameters
+        ----------
+        posteriors : array-like, data frame or tensor of shape (n, k)
+            Posteriors of labelled instances by a classifier that was not fitted on them, one
+            column per class in sorted order; the columns of a data frame are matched by name.
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+        classes : array-like of shape (k,), optional
+            The classes, sorted; by default the labels that occur in ``y``.
+        """
+        codes, known = self._labels(y, classes)
+        p = check_posteriors(posteriors, classes=known)
+        check_consistent_length(p, codes)
+        weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
+        self._forget_features()
+        training = TrainingPosteriors(p, codes, weights)
+        device = str(posteriors.device) if on_gpu(posteriors) else None
+        return self._fit_rows(FittedStage(None, training), known, device=device)
+
+    def _inner_estimator(self) -> Any:
+        """Return the unfitted classifier that X is passed to."""
+        from sklearn.linear_model import LogisticRegression  # slow to import
+
+        return LogisticRegression(max_iter=1000) if self.classifier is None else self.classifier
+
+    def _forget_features(self) -> None:
+        """Drop what scikit-learn keeps of the instances of an earlier fit."""
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+
+    def divergence_at(
+        self,
+        posteriors: ArrayLike,
+        prevalence: ArrayLike | None = None,
+        bags: BagsLike | None = None,
+    ) -> Array:
+        """Return the method's full objective, shape (n_bags,).
+
+        It includes the terms that do not depend on the prevalence and that ``solve`` omits (the
+        test-test term of Cauchy-Schwarz and L2).
+
+        Parameters
+        ----------
+        posteriors : array-like of shape (m, k)
+        prevalence : array-like of shape (k,) or (n_bags, k), optional
+            Where to evaluate; by default at the solution.
+        bags : see :meth:`solve`
+        """
+        self._fitted_model()  # raises before fit
+        model, n_threads = self.model_, thread_count(self.n_jobs)
+        p = check_posteriors(posteriors, classes=model.classes)
+        checked, rows = checked_bags(bags, len(p)), model.row_map(p, n_threads)
+        if prevalence is None:
+            shares = model.matching.match(model.row_map, rows, checked, n_threads).prevalence
+        else:
+            ordered = in_class_order(prevalence, model.classes, "prevalence")
+            values = np.asarray(refuse_masked(ordered, "prevalence"), dtype=np.float64)
+            repeated = np.broadcast_to(values, (len(checked), model.n_classes))
+            shares = np.asarray(check_posteriors(repeated, name="prevalence"), dtype=np.float64)
+        return model.matching.full_objective(model.row_map, rows, checked, shares, n_threads)

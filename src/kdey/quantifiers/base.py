@@ -27,10 +27,9 @@ from kdey._display import (
     warn,
     write_out,
 )
-from kdey.arrays import on_host, refuse_levels, refuse_masked
 from kdey.bags import Array, Bags, BagsLike, as_bags
 from kdey.matching import AnyMatching, Solution
-from kdey.model import AnyModel, InstanceScorer, Model, Place, Pool, place_of
+from kdey.model import AnyModel, InstanceScorer, Model, Place, place_of
 from kdey.options import Options
 from kdey.posteriors import ClassifierStage, FittedStage
 from kdey.rows import RowSpec
@@ -42,6 +41,9 @@ from kdey.validation import (
     check_same_rows,
     few_labels_note,
     label_columns_note,
+    on_host,
+    refuse_levels,
+    refuse_masked,
     training_labels,
 )
 
@@ -258,7 +260,7 @@ class BaseQuantifier(BaseEstimator):
         """
         model, X = self._fitted_model(), self._read(X)[0]
         checked = checked_bags(bags, _num_samples(X), sample_weight)
-        return model.solver(model.points(Pool(X)), self._place())(checked)
+        return model.solver(model.points(X), self._place())(checked)
 
     def predict(self, X: Any, sample_weight: ArrayLike | None = None) -> Array:
         """Return the prevalences of the bag of all instances of ``X``, shape (k,).
@@ -324,7 +326,15 @@ class BaseQuantifier(BaseEstimator):
         asked = Options.given(options, confidence=confidence, target=target, check_fit=check_fit)
         model, (X, unseen) = self._fitted_model(), self._read(X)
         found = self._estimates(
-            model.points(Pool(X)), None, sample_weight, clusters, labelled, merge, asked, X, unseen
+            model.points(X),
+            None,
+            sample_weight,
+            clusters,
+            labelled,
+            merge,
+            asked,
+            X,
+            unseen,
         )
         return found[0]
 
@@ -347,7 +357,7 @@ class BaseQuantifier(BaseEstimator):
         asked = Options.given(options, confidence=confidence, target=target, check_fit=check_fit)
         model, (X, unseen) = self._fitted_model(), self._read(X)
         found = self._estimates(
-            model.points(Pool(X)), bags, None, clusters, None, merge, asked, X, unseen
+            model.points(X), bags, None, clusters, None, merge, asked, X, unseen
         )
         return cast("Estimates", found)
 

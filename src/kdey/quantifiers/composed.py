@@ -10,22 +10,21 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from kdey._parallel import thread_count
-from kdey.arrays import refuse_masked
 from kdey.bags import Array, BagsLike
 from kdey.classifiers import one_hot
 from kdey.intervals import Estimate, Estimates
-from kdey.matching import AnyMatching, Matching
-from kdey.matching.penalty import Smoothness, penalise
+from kdey.matching import AnyMatching, Composite, Matching
+from kdey.matching.penalty import SmoothShares
 from kdey.matching.squares import Mean
-from kdey.model import AnyModel, BagSolver, ForeignModel, Pool
-from kdey.posteriors import ClassifierStage, TrainingPosteriors
-from kdey.quantifiers.aggregative import AggregativeQuantifier, FeatureQuantifier, RowQuantifier
+from kdey.model import AnyModel, BagSolver, ForeignModel, Scored
+from kdey.posteriors import ClassifierStage
+from kdey.quantifiers import AggregativeQuantifier, FeatureQuantifier, RowQuantifier
 from kdey.quantifiers.base import BaseQuantifier, shares_of
-from kdey.rows import RowSpec, TuningRecord
+from kdey.rows import RowSpec
 from kdey.tables.schema import TableSchema
-from kdey.tuning.automatic import STRENGTHS, choose_strength
+from kdey.tuning import STRENGTHS
 from kdey.tuning.trials import TuningPlan
-from kdey.validation import check_choice, training_labels
+from kdey.validation import check_choice, refuse_masked, training_labels
 
 
 def compose(
@@ -301,24 +300,26 @@ def as_quantifier(quantifier: QuantifierLike, classes: ArrayLike | None = None) 
     return ForeignQuantifier(quantifier, classes)
 
 
-def pool_solver(quantifier: QuantifierLike, pool: Pool, n_jobs: int | None = None) -> BagSolver:
+def pool_solver(
+    quantifier: QuantifierLike, X: Any, n_jobs: int | None = None, scored: Scored | None = None
+) -> BagSolver:
     """Do the work per instance of a pool; return the map from bags to their solutions.
-
-    Quantifiers that share a classifier and a pool also share the posteriors.
 
     Parameters
     ----------
     quantifier : fitted quantifier
-    pool : Pool
+    X : instances of the pool
     n_jobs : int, optional
         Native threads; overrides the ``n_jobs`` of the quantifier.
+    scored : dict, optional
+        Posteriors of these instances, which quantifiers with the same classifier share.
     """
     shell = as_quantifier(quantifier)
     model, place = shell._fitted_model(), shell._place()
-    shell._check_points(pool.X)
+    shell._check_points(X)
     if n_jobs is not None:
         place = replace(place, n_threads=thread_count(n_jobs))
-    return model.solver(model.points(pool), place)
+    return model.solver(model.points(X, scored), place)
 
 
 def read_training(
@@ -511,19 +512,6 @@ class Ordered(AggregativeQuantifier):
                 f"{type(self._inner).__name__} counts, and minimises nothing that a penalty could "
                 "be added to: take ACC, PACC, EMQ, KDEyML or another method that corrects"
             )
-        return penalise(inner, Smoothness(strength))
-
-    def _choose(
-        self,
-        rows: RowSpec,
-        training: TrainingPosteriors,
-        n_classes: int,
-        device: str,
-        n_threads: int,
-    ) -> tuple[TuningRecord | None, RowSpec, AnyMatching]:
-        tuning, rows, matching = super()._choose(rows, training, n_classes, device, n_threads)
-        if self._tunes:
-            data = (training, n_classes, n_threads)
-            plan = replace(self._plan(), device=device)
-            tuning, matching = choose_strength(rows, self._penalised, plan, *data)
-        return tuning, rows, matching
+        if isinstance(inner, Composite):  # every member has the penalty
+            return replace(inner, inner=SmoothShares(inner.inner, strength))
+        return SmoothShares(inner, strength)

@@ -6,30 +6,27 @@ counts at thresholds that are chosen in training, and are for two classes.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kdey.arrays import in_class_order, refuse_masked
 from kdey.bags import Array
 from kdey.bayes.error_rates import check_counts
 from kdey.intervals import Estimate
 from kdey.matching import AnyMatching
 from kdey.matching.histograms import MatchThresholds
-from kdey.matching.penalty import Penalised, RatioShrinkage
+from kdey.matching.penalty import Penalised, ShrunkRatios
 from kdey.matching.squares import LeastSquares, MatchMeans, Mean
-from kdey.model import InstanceScorer, Model
-from kdey.posteriors import TrainingPosteriors
-from kdey.quantifiers.aggregative import AggregativeQuantifier
+from kdey.model import Model
+from kdey.posteriors import FittedStage, TrainingPosteriors
+from kdey.quantifiers import AggregativeQuantifier
 from kdey.quantifiers.composed import DecisionsMixin
-from kdey.rows import RowSpec, TuningRecord
+from kdey.rows import RowSpec
 from kdey.rows.histogram import ThresholdMap
 from kdey.rows.posterior import FriedmanMap, PosteriorMap
-from kdey.simplex import check_posteriors, counts_from_limits
-from kdey.tuning.automatic import choose_strength
-from kdey.validation import check_choice, check_classes
+from kdey.simplex import check_posteriors, counts_from_limits, in_class_order
+from kdey.validation import check_choice, check_classes, refuse_masked
 
 
 class _Counting(AggregativeQuantifier):
@@ -270,7 +267,8 @@ class ACC(DecisionsMixin, _Adjusting):
             raise ValueError(f"counts has no instance of class number {empty}")
         quantifier, k = cls(), len(table)
         names, prevalence = _class_names(k, classes), table.sum(axis=0) / table.sum()
-        return quantifier._fit_rows(_counted_training(table), names, prevalence, InstanceScorer())
+        stage = FittedStage(None, _counted_training(table))
+        return quantifier._fit_rows(stage, names, prevalence=prevalence)
 
     @classmethod
     def from_rates(
@@ -463,7 +461,7 @@ class RLLS(AggregativeQuantifier):
     ----------
     strength : float, "finite-sample" or "auto"
         :math:`\tau`: a number, the paper's rule for the number of training instances
-        (:class:`~kdey.matching.penalty.RatioShrinkage`), or chosen at ``fit`` by the error on
+        (:class:`~kdey.matching.penalty.ShrunkRatios`), or chosen at ``fit`` by the error on
         held-out bags; ``tuning_`` then holds what was tried.
     crisp : bool
         Whether rows are decisions, as in the paper, instead of posteriors.
@@ -525,26 +523,11 @@ class RLLS(AggregativeQuantifier):
         return self._penalised(None)
 
     def _penalised(self, strength: float | None) -> Penalised:
-        return Penalised(MatchMeans(), RatioShrinkage(strength))
+        return ShrunkRatios(MatchMeans(), strength)
 
     @property
     def _chooses_matching(self) -> bool:
         return self._tunes
-
-    def _choose(
-        self,
-        rows: RowSpec,
-        training: TrainingPosteriors,
-        n_classes: int,
-        device: str,
-        n_threads: int,
-    ) -> tuple[TuningRecord | None, RowSpec, AnyMatching]:
-        if not self._chooses_matching:
-            return super()._choose(rows, training, n_classes, device, n_threads)
-        data = (training, n_classes, n_threads)
-        plan = replace(self._plan(), device=device)
-        tuning, matching = choose_strength(rows, self._penalised, plan, *data)
-        return tuning, rows, matching
 
 
 class _Thresholds(AggregativeQuantifier):

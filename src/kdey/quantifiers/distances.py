@@ -6,6 +6,7 @@ mean embeddings by EDy, EDx and KMM.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from kdey.matching import AnyMatching, MedianOf
@@ -18,11 +19,11 @@ from kdey.matching.histograms import (
     MatchScores,
 )
 from kdey.matching.squares import MatchEmbeddings
-from kdey.quantifiers.aggregative import AggregativeQuantifier, FeatureQuantifier, RowQuantifier
+from kdey.quantifiers import AggregativeQuantifier, FeatureQuantifier, RowQuantifier
 from kdey.rows import CompositeMap, RowSpec, TuningEffort
 from kdey.rows.embedding import DISTANCES, KERNELS, EmbeddingMap
 from kdey.rows.histogram import HistogramMap, ScoreMap
-from kdey.tuning.automatic import AutomaticBins, AutomaticChoice
+from kdey.tuning import AutomaticBins, AutomaticChoice
 from kdey.validation import check_choice, check_positive
 
 #: Numbers of bins whose median HDy and HDx report (González-Castro et al., 2013).
@@ -675,7 +676,7 @@ class KMM(FeatureQuantifier):
         )
         if not self._tunes:
             return spec
-        candidates = {multiple: spec.times(multiple) for multiple in _MULTIPLES}
+        candidates = {multiple: replace(spec, multiple=multiple) for multiple in _MULTIPLES}
         return AutomaticChoice("bandwidth / median", candidates, self.matching(), plan)
 
     def matching(self) -> MatchEmbeddings:

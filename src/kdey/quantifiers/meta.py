@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,9 +18,8 @@ from sklearn.utils.validation import check_consistent_length
 
 from kdey._display import muted, warn
 from kdey._parallel import run_jobs
-from kdey.arrays import refuse_masked, take_rows
 from kdey.bags import Array, Bags, Indices
-from kdey.matching import Solution, median_solution
+from kdey.matching import Solution, combined_solution, median_solution
 from kdey.metrics import absolute_error
 from kdey.model import (
     AnyModel,
@@ -29,7 +28,6 @@ from kdey.model import (
     CombinedPoints,
     Floats,
     InstanceScorer,
-    Pool,
 )
 from kdey.posteriors import ClassifierStage
 from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin, shares_of, unfitted_on_failure
@@ -42,44 +40,33 @@ from kdey.quantifiers.composed import (
 from kdey.rows.histogram import HistogramRows
 from kdey.simplex import check_posteriors, sample_uniform
 from kdey.tables.schema import TableSchema
-from kdey.validation import FewLabelsWarning, check_choice, check_weights
+from kdey.validation import FewLabelsWarning, check_choice, check_weights, refuse_masked, take_rows
 
 _NORMALISATIONS = ("l1", "softmax")
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """What one member is fitted on.
+#: What one member is fitted on: an unfitted quantifier, and the labels of the instances at some
+#: positions; None: of all instances.
+MemberData: TypeAlias = tuple[QuantifierLike, NDArray[Any], Indices | None]
 
-    Attributes
-    ----------
-    quantifier : unfitted quantifier
-    labels : array of shape (n',)
-        Of the instances at ``rows``.
-    rows : int64 array of shape (n',) or None
-        None: all instances.
+
+def _fit_member(
+    data: MemberData, method: str, points: Any, sample_weight: Array | None
+) -> AnyModel:
+    """Fit a member on its points by ``fit`` or ``fit_posteriors``; return the model.
+
+    The models of its folds are left out, because nobody uses them.
     """
-
-    quantifier: QuantifierLike
-    labels: NDArray[Any]
-    rows: Indices | None = None
-
-    def select(self, values: Any) -> Any:
-        """Return the values of the instances of this part; None if there are none."""
-        return values if values is None or self.rows is None else take_rows(values, self.rows)
-
-    def fit(self, method: str, points: Any, sample_weight: Array | None) -> AnyModel:
-        """Fit on the rows of points by ``fit`` or ``fit_posteriors``; return the model.
-
-        The models of its folds are left out, because nobody uses them.
-        """
-        quantifier = clone(self.quantifier)
-        weights = self.select(sample_weight)
-        extra = {} if weights is None else {"sample_weight": weights}
-        with muted(FewLabelsWarning):  # the wrapper has said it
-            getattr(quantifier, method)(self.select(points), self.labels, **extra)
-        model = as_quantifier(quantifier, np.unique(self.labels))._fitted_model()
-        return model.with_scorer(fold_models=None)
+    quantifier, labels, rows = data
+    quantifier, extra = clone(quantifier), {}
+    if rows is not None:
+        points = take_rows(points, rows)
+    if sample_weight is not None:
+        extra["sample_weight"] = sample_weight if rows is None else sample_weight[rows]
+    with muted(FewLabelsWarning):  # the wrapper has said it
+        getattr(quantifier, method)(points, labels, **extra)
+    model = as_quantifier(quantifier, np.unique(labels))._fitted_model()
+    return model.with_scorer(fold_models=None)
 
 
 class WrapperQuantifier(PosteriorsMixin):
@@ -90,7 +77,7 @@ class WrapperQuantifier(PosteriorsMixin):
 
     def _parts(
         self, quantifier: QuantifierLike, codes: Indices, classes: NDArray[Any]
-    ) -> Sequence[Part]:
+    ) -> Sequence[MemberData]:
         """Return what each member is fitted on; raises ValueError for invalid parameters."""
         raise NotImplementedError
 
@@ -101,12 +88,16 @@ class WrapperQuantifier(PosteriorsMixin):
     def _completed(
         self,
         model: CombinedModel,
-        parts: Sequence[Part],
+        parts: Sequence[MemberData],
         codes: Indices,
-        points: CombinedPoints | Pool,
         sample_weight: Array | None,
+        X: Any = None,
+        points: CombinedPoints | None = None,
     ) -> CombinedModel:
-        """Return the model once its members are known; by default as it is."""
+        """Return the model once its members are known, by default as it is.
+
+        ``points`` are those of given posteriors; without them ``X`` has the instances.
+        """
         return model
 
     @unfitted_on_failure
@@ -126,9 +117,10 @@ class WrapperQuantifier(PosteriorsMixin):
         check_consistent_length(X, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         parts, X = self._parts(reader, codes, classes), indexable(X)[0]
-        members = run_jobs([partial(part.fit, "fit", X, weights) for part in parts], self.n_jobs)
+        jobs = [partial(_fit_member, part, "fit", X, weights) for part in parts]
+        members = run_jobs(jobs, self.n_jobs)
         model = self._model(members, codes, classes, schema)
-        self.model_ = self._completed(model, parts, codes, Pool(X), weights)
+        self.model_ = self._completed(model, parts, codes, weights, X)
         return self
 
     @unfitted_on_failure
@@ -154,11 +146,12 @@ class WrapperQuantifier(PosteriorsMixin):
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         parts, rule = self._parts(self.quantifier, codes, classes), self._combination(classes)
         members = [
-            part.fit("fit_posteriors", rule.member_posteriors(p, number), weights)
+            _fit_member(part, "fit_posteriors", rule.member_posteriors(p, number), weights)
             for number, part in enumerate(parts)
         ]
         model = self._model(members, codes, classes, None)
-        self.model_ = self._completed(model, parts, codes, model.points_from_posteriors(p), weights)
+        points = model.points_from_posteriors(p)
+        self.model_ = self._completed(model, parts, codes, weights, points=points)
         return self
 
     def _model(
@@ -240,12 +233,12 @@ class Median(WrapperQuantifier):
 
     def _parts(
         self, quantifier: QuantifierLike, codes: Indices, classes: NDArray[Any]
-    ) -> list[Part]:
+    ) -> list[MemberData]:
         settings = list(ParameterGrid(self.param_grid))
         if not settings:
             raise ValueError("param_grid must hold at least one setting")
         labels = classes[codes]
-        return [Part(clone(quantifier).set_params(**setting), labels) for setting in settings]
+        return [(clone(quantifier).set_params(**setting), labels, None) for setting in settings]
 
     def _combination(self, classes: NDArray[Any]) -> MedianOfMembers:
         return MedianOfMembers()
@@ -330,24 +323,12 @@ class OneVsAll(WrapperQuantifier):
 
     def _parts(
         self, quantifier: QuantifierLike, codes: Indices, classes: NDArray[Any]
-    ) -> list[Part]:
+    ) -> list[MemberData]:
         check_choice(self.normalisation, "normalisation", _NORMALISATIONS)
-        return [Part(quantifier, codes == i) for i in range(len(classes))]
+        return [(quantifier, codes == i, None) for i in range(len(classes))]
 
     def _combination(self, classes: NDArray[Any]) -> OneAgainstRest:
         return OneAgainstRest(self.normalisation)
-
-
-def combined_solution(
-    prevalence: Array, parts: Sequence[Solution], answered: NDArray[np.bool_] | None = None
-) -> Solution:
-    """Return a solution without objective, with the iterations of all members together."""
-    unknown = np.full(len(prevalence), np.nan)
-    n_iter = np.sum([part.n_iter for part in parts], axis=0)
-    converged = np.all([part.converged for part in parts], axis=0)
-    if answered is not None:
-        converged &= answered
-    return Solution(prevalence, unknown, unknown, n_iter, converged)
 
 
 _REDUCTIONS = ("mean", "median")
@@ -488,7 +469,7 @@ class Ensemble(WrapperQuantifier):
 
     def _parts(
         self, quantifier: QuantifierLike, codes: Indices, classes: NDArray[Any]
-    ) -> list[Part]:
+    ) -> list[MemberData]:
         """Draw the training bags."""
         self._check_parameters()
         rng, k = check_random_state(self.random_state), len(classes)
@@ -498,11 +479,11 @@ class Ensemble(WrapperQuantifier):
         size = len(codes) if self.size is None else self.size
         members = [np.flatnonzero(codes == i) for i in range(k)]
         counts = np.maximum(np.round(prevalences * size).astype(np.int64), self.min_per_class)
-        parts = []
+        parts: list[MemberData] = []
         for row in counts:
             pairs = zip(members, row, strict=True)
             rows = np.concatenate([generator.choice(m, n, replace=n > len(m)) for m, n in pairs])
-            parts.append(Part(quantifier, classes[codes[rows]], rows))
+            parts.append((quantifier, classes[codes[rows]], rows))
         return parts
 
     def _check_parameters(self) -> None:
@@ -527,29 +508,30 @@ class Ensemble(WrapperQuantifier):
     def _completed(
         self,
         model: CombinedModel,
-        parts: Sequence[Part],
+        parts: Sequence[MemberData],
         codes: Indices,
-        points: CombinedPoints | Pool,
         sample_weight: Array | None,
+        X: Any = None,
+        points: CombinedPoints | None = None,
     ) -> CombinedModel:
         """Describe the training bags, and select members by their accuracy on those of others."""
         votes, k = model.combination, model.n_classes
         assert isinstance(votes, Votes)
-        draws = [np.asarray(part.rows) for part in parts]
+        draws = [np.asarray(rows) for _, _, rows in parts]
         bags = Bags.from_indices(draws, len(codes))
         counts = np.stack([np.bincount(codes[draw], minlength=k) for draw in draws])
         votes = replace(votes, prevalences=counts / counts.sum(axis=1, keepdims=True))
         if self.selection == "distribution":
-            if isinstance(points, Pool):
+            if points is None:
                 stage = self._reference_stage(model.table_schema)
-                fitted = stage.fit(points.X, codes, model.classes, sample_weight, self.n_jobs)
+                fitted = stage.fit(X, codes, model.classes, sample_weight, self.n_jobs)
                 posteriors: Floats = fitted.training.required()
                 votes = replace(votes, reference_classifier=fitted.classifier)
             else:
                 posteriors = points.posteriors
             votes = replace(votes, histograms=_histograms(posteriors, bags))
         if self.selection == "accuracy":
-            known = model.points(points) if isinstance(points, Pool) else points
+            known = model.points(X) if points is None else points
             votes = replace(votes, selected=_most_accurate(model, votes, known, bags))
         return replace(model, combination=votes)
 

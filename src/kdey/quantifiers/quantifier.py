@@ -18,33 +18,22 @@ from sklearn.utils.validation import check_consistent_length
 
 from kdey._display import muted
 from kdey._parallel import thread_count
-from kdey.arrays import refuse_levels
 from kdey.calibration import SeparableWarning
 from kdey.matching import AnyMatching
 from kdey.matching.likelihood import MaximiseLikelihood
 from kdey.model import ONLY_SCORES, InstanceScorer
 from kdey.posteriors import FittedStage, TrainingPosteriors
-from kdey.quantifiers.aggregative import AggregativeQuantifier
-from kdey.quantifiers.base import shares_of, unfitted_on_failure
-from kdey.quantifiers.kde import KDEyML
-from kdey.quantifiers.likelihood import EMQ
+from kdey.quantifiers import AggregativeQuantifier
+from kdey.quantifiers.base import unfitted_on_failure
+from kdey.quantifiers.densities import EMQ, KDEyML
 from kdey.rows import RowSpec
-from kdey.stacking.pooled_classifier import (
-    MemberMethod,
-    PooledClassifier,
-    pool_of,
-    usable_methods,
-)
-from kdey.stacking.pooled_rows import (
-    PooledMap,
-    SmoothedRatioRows,
-    StackRecord,
-)
-from kdey.stacking.stage import EFFORTS, FitProgress, PooledStage, portfolio
+from kdey.stacking import EFFORTS, FitProgress, PooledStage, portfolio
+from kdey.stacking.pooled_classifier import MemberMethod, PooledClassifier, pool_of, usable_methods
+from kdey.stacking.pooled_rows import PooledMap, SmoothedRatioRows, StackRecord
 from kdey.tables.features import TableFeatures, is_matrix, table_features
 from kdey.tables.schema import TableSchema
 from kdey.tuning.trials import Tuning, TuningPlan
-from kdey.validation import check_choice, check_weights
+from kdey.validation import check_choice, check_weights, refuse_levels
 
 #: Posteriors of one model, or of several by name.
 Scores: TypeAlias = "ArrayLike | Mapping[str, ArrayLike]"
@@ -207,14 +196,18 @@ class Quantifier(AggregativeQuantifier):
             pool.n_threads = thread_count(self.n_jobs)
         return self
 
-    def _fit_from_stage(
-        self, stage: FittedStage, codes: NDArray[np.int64], classes: NDArray[Any]
-    ) -> Self:
-        pool = pool_of(stage.classifier)
-        assert pool is not None, "the stage of a pool returns one"
-        self.stack_: StackRecord = pool.record_
+    def _fit_rows(self, stage: FittedStage, classes: NDArray[Any], **options: Any) -> Self:
+        """Make the model, and the record of the pool, of classifiers or of given scores."""
         with muted(SeparableWarning):  # a pool without errors is nothing to worry about
-            return super()._fit_from_stage(stage, codes, classes)
+            super()._fit_rows(stage, classes, **options)
+        pool, row_map = pool_of(stage.classifier), self.row_map_
+        self.stack_: StackRecord
+        if isinstance(row_map, PooledMap):
+            self.stack_ = row_map.record(stage.training, self._plan(), thread_count(self.n_jobs))
+        else:
+            assert pool is not None, "the stage of a pool returns one"
+            self.stack_ = pool.record_
+        return self
 
     @unfitted_on_failure
     def fit_posteriors(
@@ -241,21 +234,14 @@ class Quantifier(AggregativeQuantifier):
         self._stages()
         codes, known = self._labels(y, classes)
         names = _score_names(posteriors)
-        scorer = InstanceScorer(score_names=names)
-        p = scorer.matrix(posteriors, known)
+        p = InstanceScorer(score_names=names).matrix(posteriors, known)
         check_consistent_length(p, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         self._forget_features()
         training = TrainingPosteriors(p, codes, weights)
-        prevalence = shares_of(codes, None, len(known))
         methods = usable_methods(self._member_methods(), training)
         rows = PooledMap(names, methods, SmoothedRatioRows(self._plan()))
-        with muted(SeparableWarning):  # a pool without errors is nothing to worry about
-            self._fit_rows(training, known, prevalence, scorer, rows=rows)
-        row_map = self.row_map_
-        assert isinstance(row_map, PooledMap), "scores are pooled by the row map"
-        self.stack_ = row_map.record(training, self._plan(), thread_count(self.n_jobs))
-        return self
+        return self._fit_rows(FittedStage(None, training), known, rows=rows, score_names=names)
 
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
@@ -270,8 +256,8 @@ class Quantifier(AggregativeQuantifier):
         try:
             candidates = portfolio(self.classifiers, None, "default")
         except (TypeError, ValueError):  # refused at fit, with a message
-            candidates = ()
-        return PooledClassifier({c.name: c.classifier for c in candidates}, (), ())
+            candidates = {}
+        return PooledClassifier({name: made for name, (made, _) in candidates.items()}, (), ())
 
     def _plan(self) -> TuningPlan:
         return TuningPlan(self.tune_for, random_state=self.random_state)

@@ -1,15 +1,66 @@
 """Reports: one self-contained HTML file with the answer, its figures, tables and settings.
 
-``make`` defines what a report is made of, and makes one from estimates or from a table.
-``sections`` puts its page together, one function for each section, and ``technical`` has those for
-specialists; ``words`` writes the sentences, ``share_figures`` draws. ``shown_groups`` holds groups
-and periods as they are shown, ``drawing`` the words and colours that all figures share, and lines
-and texts of drawings; ``html`` lists the numbers in tables and writes files.
+A report is made of estimates, or of a table: its rows are scored once, and answered as a whole, by
+group, and by group over all times. Python and the command line make their reports here.
+
+``sections`` puts the page together, one function for each section, and lists the numbers in tables;
+``technical`` has the sections for specialists. ``words`` writes the sentences, ``share_figures``
+draws. ``shown_groups`` holds groups and periods as they are shown; ``drawing`` has what all pages
+consist of, and writes files.
 """
 
-from kdey.report.make import Report, make_report, write_report
-from kdey.report.sections import differences_of
-from kdey.report.shown_groups import Group, GroupTable, group_table
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from kdey._io import write_whole
+from kdey.bags import Array
+from kdey.diagnostics import FitCheck, FitVerdict, NotChecked, full_check, unchecked_reason
+from kdey.diagnostics.default_checks import default_checker
+from kdey.groups import (
+    Grouping,
+    GroupKeys,
+    Request,
+    ScoredTable,
+    answer,
+    compare_scored,
+    score,
+)
+from kdey.intervals import Estimate, Estimates
+from kdey.intervals.checks import FitResult
+from kdey.model import Fitted, Model, model_of
+from kdey.options import Options
+from kdey.quantifiers.base import BaseQuantifier
+from kdey.report.drawing import FORMATS, FigureFormat, Page, figure_files, render_page
+from kdey.report.sections import ShownDifference, differences_of, page_of
+from kdey.report.shown_groups import (
+    ClassRow,
+    Group,
+    GroupTable,
+    by_size,
+    estimate_rows,
+    group_table,
+    is_table,
+)
+from kdey.report.technical import bag_posteriors
+from kdey.simplex import in_class_order
+from kdey.status import MOST_UNSEEN, TURNED_OFF, UNSEEN_VALUES
+from kdey.tables.columns import parse_number
+from kdey.tables.features import unseen_values_note
+from kdey.tables.files import TableError, TableFile
 
 __all__ = [
     "Group",
@@ -20,3 +71,525 @@ __all__ = [
     "make_report",
     "write_report",
 ]
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """A report on one bag, on its groups, or on both.
+
+    Attributes
+    ----------
+    title : str
+    estimate : Estimate or None
+        Of the whole bag.
+    groups : GroupTable or None
+    check : FitResult or None
+        Of the whole bag; None if there is no such bag.
+    quantifier : fitted quantifier or None
+        Its classifier, automatic choices and settings are reported.
+    truth : array of shape (k,) or None
+        Shares of known labels, to compare with.
+    settings : mapping
+        More to show under the settings: file names, commands.
+    keep_order : bool or None
+        Whether figures and tables have the classes in their order, not by size. None: only if all
+        of them are numbers, such as grades.
+    created : datetime
+    comparisons : tuple of ShownDifference, or None
+        Differences between the groups; see :func:`~kdey.report.differences_of`.
+    table : ScoredSource or None
+        The scored rows of the table that the report is on: sections may ask for more of them.
+
+    See Also
+    --------
+    kdey.make_report : Make a report as an HTML page.
+    kdey.write_report : Write a report to a file.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> estimate = kdey.EMQ().fit(X[::2], y[::2]).estimate(X[1::2])
+    >>> report = kdey.make_report(estimate, title="Irises")
+    >>> report.title
+    'Irises'
+    """
+
+    title: str
+    estimate: Estimate | None
+    groups: GroupTable | None = None
+    check: FitResult | None = None
+    quantifier: BaseQuantifier | None = None
+    truth: Array | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    keep_order: bool | None = None
+    created: datetime = field(default_factory=lambda: datetime.now(UTC))
+    comparisons: tuple[ShownDifference, ...] | None = None
+    table: ScoredSource | None = None
+
+    @cached_property
+    def rows(self) -> tuple[ClassRow, ...] | None:
+        """What is known of each class of the whole bag, in the order in which it is shown."""
+        if self.estimate is None:
+            return None
+        rows = estimate_rows(self.estimate, self.truth)
+        return tuple(rows if self._keeps_order([row.name for row in rows]) else by_size(rows))
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """The classes in the order in which they are shown, everywhere the same."""
+        if self.rows is not None:
+            return tuple(row.name for row in self.rows)
+        assert self.groups is not None, "a report has an estimate or groups"
+        if self._keeps_order(self.groups.classes):
+            return self.groups.classes
+        shares = dict.fromkeys(self.groups.classes, 0.0)
+        for group in self.groups.groups:
+            for row in group.rows:
+                shares[row.name] += group.n * (row.estimate or 0.0)
+        return tuple(sorted(shares, key=lambda name: -shares[name]))
+
+    @cached_property
+    def shown_groups(self) -> GroupTable | None:
+        """The groups, with their classes in the order in which they are shown."""
+        return None if self.groups is None else self.groups.with_classes_in_order(self.classes)
+
+    @cached_property
+    def totals(self) -> GroupTable | None:
+        """The groups over all times together; None where there are no times or no other keys."""
+        groups = self.groups
+        if groups is None or groups.time is None or len(groups.by) == 1:
+            return None
+        total = groups.totals() if self.table is None else self.table.totals()
+        return total.with_classes_in_order(self.classes)
+
+    def _keeps_order(self, names: Sequence[str]) -> bool:
+        """Return whether classes are shown in their order, not by size."""
+        if self.keep_order is not None:
+            return self.keep_order
+        return len(names) > 2 and all(parse_number(name) is not None for name in names)
+
+    def page(self) -> Page:
+        """Return what the page consists of: its sentences, figures, tables and files."""
+        return page_of(self)
+
+    def html(self) -> str:
+        """Return the page: one file that needs nothing else. Needs jinja2 (extra ``report``)."""
+        return render_page(self.page())
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page to a file, whole or not at all; return its path."""
+        write_whole(path, self.html())
+        return Path(path)
+
+    def write_figures(
+        self, folder: str | os.PathLike[str], formats: Sequence[FigureFormat] = ("svg",)
+    ) -> list[Path]:
+        """Write each figure to a file of its own, with its title and its caption.
+
+        Parameters
+        ----------
+        folder : path-like
+            Made if it does not exist.
+        formats : sequence of "svg" and "png"
+            PNG needs resvg (``pip install 'kdey[png]'``).
+
+        Returns
+        -------
+        list of Path
+            The files, in the order of the figures on the page.
+
+        Raises
+        ------
+        ValueError
+            If a format is not known.
+        ImportError
+            If PNG is asked for and resvg is not installed.
+        """
+        unknown = [kind for kind in formats if kind not in FORMATS]
+        if unknown:
+            raise ValueError(f"formats must be of {', '.join(FORMATS)}, got {unknown[0]!r}")
+        files = figure_files(self.page(), formats)
+        home = Path(folder)
+        home.mkdir(parents=True, exist_ok=True)
+        for name, data in files.items():
+            write_whole(home / name, data)
+        return [home / name for name in files]
+
+    def _repr_html_(self) -> str:
+        page = escape(self.html())
+        style = "width:100%;height:700px;border:1px solid #8884"
+        # The page needs its script and its files, but nothing of the notebook around it.
+        rights = "allow-scripts allow-downloads"
+        title = escape(self.title)
+        return (
+            f'<iframe srcdoc="{page}" sandbox="{rights}" style="{style}" title="{title}"></iframe>'
+        )
+
+
+def make_report(
+    subject: Any,
+    table: Any = None,
+    by: str | Sequence[str] = (),
+    *,
+    time: str | None = None,
+    every: str | None = None,
+    against: str | Mapping[str, Any] | None = None,
+    truth: ArrayLike | str | None = None,
+    title: str | None = None,
+    quantifier: BaseQuantifier | None = None,
+    options: Options | None = None,
+) -> Report:
+    """Return the report on a table, on an estimate, or on groups.
+
+    Parameters
+    ----------
+    subject : fitted quantifier, Estimate, Estimates, or table of groups
+        A quantifier estimates the rows of ``table``. Estimates are those of
+        :func:`kdey.predict_groups`, or of several bags, which are named by their number. A table
+        of groups has one row per group and class: the keys of the group, ``class``, ``n``,
+        ``estimate``, ``low``, ``high`` and, where known, ``naive``, ``training``, ``p_value``,
+        ``status``.
+    table : path or data frame, optional
+        With a quantifier: CSV, Parquet or Excel, or a frame of pandas, polars or pyarrow, whose
+        rows are estimated. With an Estimate: the groups that it consists of, as
+        Estimates or as a table.
+    by : name or names of the keys of the groups
+    time : str, optional
+        The key that is a time.
+    every : str, optional
+        The length of the periods of ``time``, such as "1w", by which they are cut and named: week
+        14 of 2026. For groups that are estimated already it is guessed from the times by default.
+    against : "previous", "rest" or mapping from key columns to values, optional
+        With a quantifier: what groups are compared with; see :func:`kdey.compare_groups`.
+    truth : array-like of shape (k,), or name of a column, optional
+        Shares of known labels, in the order of the classes; with a quantifier, the column of
+        labels.
+    title : str, optional
+        The heading of the page.
+    quantifier : fitted quantifier, optional
+        With an Estimate, the one that made it: adds the classifier's calibration and confusion, the
+        automatic choices, the settings and, for three classes, the training posteriors.
+    options : Options, optional
+        With a quantifier, everything else that can be asked of a table: ``confidence``, ``scores``,
+        ``weights``, ``clusters``, ``merge``, ``correction`` (of the p-values of comparisons),
+        ``min_size``, ...; see :class:`kdey.Options`. With an Estimate, ``check_fit`` says whether
+        its fit is to be checked, and nothing else may be set.
+
+    Returns
+    -------
+    Report
+        With ``html()`` and ``write(path)``. Further fields, such as ``settings`` and
+        ``keep_order``, are set by ``dataclasses.replace``.
+
+    Raises
+    ------
+    TypeError
+        If no report can be made of ``subject``, or something is asked for that needs a quantifier.
+    ValueError
+        If a part does not fit the others.
+
+    See Also
+    --------
+    kdey.write_report : Write a report to a file.
+    kdey.report.Report : A report on a bag and its groups.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> q = kdey.EMQ().fit(X[::2], y[::2])
+    >>> new = X[1::2].assign(field=["east" if i % 3 else "west" for i in range(75)])
+    >>> report = kdey.make_report(q, new, by="field", title="Iris")
+    >>> "<title>Iris" in report.html()
+    True
+    >>> one_or_not = kdey.Options(merge={"one": [1], "another": [0, 2]}, confidence=0.9)
+    >>> report = kdey.make_report(q, new, by="field", options=one_or_not)
+    >>> report = kdey.make_report(q.estimate(X[1::2]), quantifier=q)
+    """
+    if hasattr(subject, "classes_") and hasattr(subject, "estimate"):
+        if not isinstance(truth, str | None) or quantifier is not None:
+            raise ValueError("with a quantifier and a table, truth is the name of a column")
+        check_is_fitted(subject, "classes_")
+        if table is None:
+            raise ValueError("a report by a quantifier needs a table: a path or a data frame")
+        request = Request.of(by, time=time, every=every, label=truth, options=options)
+        return _report_on_table(subject, table, request, against, title)
+    if against is not None:
+        raise ValueError("against needs a quantifier and a table, whose groups it compares")
+    check_fit = options is None or options.check_fit
+    _refuse_options(options)
+    estimate = subject if isinstance(subject, Estimate) else None
+    groups = table if estimate is not None else subject
+    if estimate is None and not isinstance(subject, Estimates) and not is_table(subject):
+        raise TypeError(
+            "a report is made of a fitted quantifier with a table, of an estimate or of a table of "
+            f"groups, got {subject!r}"
+        )
+    if estimate is None and table is not None:
+        raise ValueError("give estimates of several bags or groups, not both")
+    confidence = None if estimate is None else estimate.confidence
+    return Report(
+        title or "Shares of classes",
+        estimate,
+        None
+        if groups is None
+        else group_table(groups, by, time, every=every, confidence=confidence),
+        _result(estimate, quantifier, check_fit),
+        quantifier,
+        None if truth is None else _known_shares(truth, estimate),
+    )
+
+
+def _refuse_options(options: Options | None) -> None:
+    """Raise TypeError if options ask for more of estimates than whether their fit is checked."""
+    if options is None:
+        return
+    for entry in fields(Options):
+        if entry.name != "check_fit" and getattr(options, entry.name) != entry.default:
+            raise TypeError(f"option {entry.name} needs a quantifier and a table")
+
+
+def _known_shares(truth: ArrayLike | str, estimate: Estimate | None) -> Array:
+    """Return the shares of known labels in the order of the classes."""
+    if estimate is None:
+        raise ValueError("truth must hold one share for each class of estimate")
+    ordered = in_class_order(truth, estimate.classes, "truth")
+    try:
+        shares = np.asarray(ordered, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"truth must be numbers: {error}") from error
+    if shares.shape != estimate.estimate.shape:
+        raise ValueError("truth must hold one share for each class of estimate")
+    return shares
+
+
+def write_report(
+    path: str | os.PathLike[str], subject: Any, table: Any = None, **parts: Any
+) -> Path:
+    """Write one self-contained HTML file.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, which is written whole or not at all.
+    subject : fitted quantifier, Estimate, Estimates, or table of groups
+        What the report is on; a quantifier estimates the rows of ``table``.
+    table : path or data frame, optional
+        The rows to estimate or, with an Estimate, the groups that it consists of.
+    **parts
+        Further arguments of :func:`make_report`, by name.
+
+    Returns
+    -------
+    Path
+        The path of the file.
+
+    See Also
+    --------
+    kdey.report.Report : A report on a bag and its groups.
+    kdey.make_report : Make a report as an HTML page.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> estimate = kdey.EMQ().fit(X[::2], y[::2]).estimate(X[1::2])
+    >>> with TemporaryDirectory() as folder:
+    ...     kdey.write_report(Path(folder) / "report.html", estimate).name
+    'report.html'
+    """
+    return make_report(subject, table, **parts).write(path)
+
+
+def _result(
+    estimate: Estimate | None, quantifier: BaseQuantifier | None, check_fit: bool
+) -> FitResult | None:
+    """Return what the report says of the fit of the whole bag; None if there is no such bag."""
+    if estimate is None:
+        return None
+    if not check_fit:
+        return NotChecked(TURNED_OFF)
+    known = estimate.diagnostics.get("fit", {})
+    verdict = FitVerdict.from_summary(known) if "p_value" in known else None
+    return _check_posteriors(estimate, quantifier, verdict)
+
+
+def _check_posteriors(
+    estimate: Estimate, quantifier: BaseQuantifier | None, verdict: FitVerdict | None
+) -> FitResult:
+    """Return the check of a bag by its posteriors, unless the estimate's own sees more."""
+    points = bag_posteriors(estimate)
+    if quantifier is None or points is None:
+        return verdict or NotChecked(
+            "the report was made without the quantifier"
+            if quantifier is None
+            else "the method works on features"
+        )
+    reason = unchecked_reason(quantifier)
+    if reason is not None:
+        return NotChecked(reason)
+    by_posteriors = default_checker(quantifier, held=False)
+    if verdict is not None and verdict.cross_fitted and not by_posteriors.cross_fitted:
+        return verdict
+    bags = None if estimate.decisions is None else estimate.decisions.bags
+    weights = None if bags is None or bags.weights is None else bags.bag_weights(estimate.number)
+    return full_check(quantifier, points, weights)
+
+
+def _report_on_table(
+    quantifier: Any,
+    source: Any,
+    request: Request,
+    against: str | Mapping[str, Any] | None,
+    title: str | None,
+) -> Report:
+    """Return the report on the rows of a table, as a whole and by group."""
+    import narwhals as nw
+
+    model = model_of(quantifier)
+    if isinstance(source, str | PathLike):
+        source = TableFile.open(str(source))
+    is_file = isinstance(source, TableFile)
+    name = source.name if is_file else "the table"
+    columns = source.columns if is_file else nw.from_native(source, eager_only=True).columns
+    labels = [str(label) for label in model.classes]
+    if request.scores is None and model.scorer.n_features is None and set(labels) <= set(columns):
+        request = replace(request, scores=labels)  # fitted on scores, named after the classes
+    if request.label is not None and request.label not in columns:
+        raise TableError(f"{name}: no label column {request.label!r}")
+    scored = score(quantifier, source, request)
+    if not len(scored.rows):
+        raise TableError(f"{name}: no row without a missing value")
+    table = ScoredSource(quantifier, scored, request)
+    compared, grouping = None, request.grouping
+    if against is not None:
+        compared = compare_scored(quantifier, scored, request, against)
+    return Report(
+        title or ("Shares of classes" + (f" in {Path(name).name}" if is_file else "")),
+        table.whole(),
+        table.groups(None if compared is None else compared.estimates),
+        table.check(),
+        quantifier,
+        table.truth(),
+        table.settings(),
+        comparisons=None
+        if compared is None
+        else differences_of(
+            compared.to_frame(), grouping.names, grouping.time, every=grouping.every
+        ),
+        table=table,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredSource:
+    """The scored rows of a table, and what is asked of them.
+
+    Attributes
+    ----------
+    quantifier : fitted quantifier
+    scored : ScoredTable
+    request : Request
+    """
+
+    quantifier: Fitted
+    scored: ScoredTable
+    request: Request
+
+    def whole(self) -> Estimate:
+        """Return the estimate of the whole table, with a note on values that training lacks."""
+        scored = self._by_first_keys(0) if self.scored.keys.names else self.scored
+        estimates = answer(self.quantifier, scored, self._unchecked, kept=sys.maxsize)
+        estimate = replace(estimates, statuses=None)[0]
+        note = unseen_values_note(scored.findings)
+        if note is None:
+            return estimate
+        details = dict(estimate.diagnostics)
+        details["notes"] = [*estimate.notes, note]
+        if scored.unseen.sum() > MOST_UNSEEN * len(scored.rows):
+            details["marks"] = (*details.get("marks", ()), UNSEEN_VALUES)
+        return replace(estimate, diagnostics=details)
+
+    def check(self) -> FitCheck | NotChecked:
+        """Return the fit check of the whole table, or why there is none."""
+        rows, wanted = self.scored.rows, self.request.options.check_fit
+        reason = unchecked_reason(self.quantifier) if wanted else TURNED_OFF
+        if reason is not None or not rows.on_posteriors:
+            return NotChecked(reason or "the rows have no posteriors")
+        by_folds = rows.fold_posteriors is not None
+        return full_check(
+            self.quantifier, rows.checked_posteriors, by_folds=by_folds, hashes=rows.hashes
+        )
+
+    def groups(self, estimates: Estimates | None = None) -> GroupTable | None:
+        """Return the groups, by their estimates where these are known; None without keys."""
+        if not self.scored.keys.names:
+            return None
+        if estimates is None:
+            estimates = answer(self.quantifier, self.scored, self.request, kept=0)
+        return _shown(self.scored, estimates, self.request.grouping)
+
+    def totals(self) -> GroupTable:
+        """Return the groups over all times together."""
+        names = self.request.grouping.by
+        scored = self._by_first_keys(len(names))
+        estimates = answer(self.quantifier, scored, self._unchecked, kept=0)
+        return _shown(scored, estimates, Grouping(names))
+
+    @property
+    def _unchecked(self) -> Request:
+        """The request for coarser groups: the groups are checked, and the page says how."""
+        return replace(self.request, options=replace(self.request.options, check_fit=False))
+
+    def _by_first_keys(self, count: int) -> ScoredTable:
+        """Return the table by the first of its keys, without the others."""
+        scored, keys = self.scored, GroupKeys(self.scored.keys.names[:count])
+        values = [key[:count] for key in scored.keys.values]
+        numbers = keys.encode_values(values).astype(np.int64)
+        first = np.unique(numbers, return_index=True)[1].tolist()
+        return scored.regrouped(keys, scored.key_rows[first].select(keys.names), numbers)
+
+    def truth(self) -> Array | None:
+        """Return the share of each class that is shown among known labels."""
+        label = self.request.label
+        if label is None:
+            return None
+        counts, classes = self.scored.label_counts, model_of(self.quantifier).classes
+        total = sum(counts.values())
+        if total == 0:
+            raise ValueError(f"label column {label!r} holds no labels")
+        shares = [counts.get(name, 0) / total for name in classes.tolist()]
+        return np.asarray(self.request.merging(classes).matrix @ shares)
+
+    @property
+    def labels_look_trained(self) -> bool:
+        """Whether the table has as many known labels of each class as the model was fitted on."""
+        model, counts = model_of(self.quantifier), self.scored.label_counts
+        if not counts or not isinstance(model, Model):
+            return False
+        found = [counts.get(name, 0) for name in model.classes.tolist()]
+        return bool(np.array_equal(model.label_counts, found))
+
+    def settings(self) -> dict[str, str]:
+        """Return what the settings on the page say of the rows."""
+        facts = {}
+        left_out = int(self.scored.missing.sum())
+        if left_out:
+            facts["Rows left out"] = f"{left_out:,} with a missing value"
+        if self.scored.findings:
+            facts["Values that training lacks"] = "; ".join(map(str, self.scored.findings))
+        return facts
+
+
+def _shown(scored: ScoredTable, estimates: Estimates, grouping: Grouping) -> GroupTable:
+    """Return the groups of a table that have rows, in the order of their keys."""
+    order = scored.keys.order()
+    order = order[estimates.size[order] > 0]
+    present = replace(estimates, keys=scored.key_rows).take(order)
+    return group_table(present, grouping.names, grouping.time, every=grouping.every)

@@ -1,17 +1,29 @@
-"""What all figures share: words, colours, and small drawings as SVG text.
+"""What a page consists of: drawings as SVG text, sections, and the files that they become.
 
-A colour is defined once, as a hue with three tones: for print and plots, for the light page and
-for the dark page. A quantity has one name wherever it is drawn: on a page, by a display, in the
-paper. Every text in a drawing is escaped. Colours of drawings come from CSS classes, not from
-attributes, so that one drawing serves the light page, the dark one and paper.
+A colour of a plot has a tone for the light page and one for the dark page. A quantity has one name
+wherever it is drawn: on a page, by a display, in the paper. Every text in a drawing is escaped.
+Colours of drawings come from CSS classes, not from attributes, so that one drawing serves the light
+page, the dark one and paper.
+
+The page needs nothing but a browser; making it needs jinja2 (extra ``report``). In a file of its
+own, a drawing carries the style sheet with it, with the tones for white paper in the place of
+variables, because not every program that reads SVG knows them. PNG needs resvg (extra ``png``).
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import importlib.util
+import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from html import escape
+from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 from unicodedata import east_asian_width
 
@@ -19,59 +31,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey import status
+from kdey.tables.output import Table, csv_text, sortable_html
 
-
-@dataclass(frozen=True)
-class Hue:
-    """One colour in the tones that each background needs.
-
-    Attributes
-    ----------
-    plot : str
-        For plots on white; colour-blind readers can tell them apart (Okabe and Ito, 2008).
-    light, dark : str
-        For the light and the dark page, with enough contrast for lines and text.
-    """
-
-    plot: str
-    light: str
-    dark: str
-
-
-BLUE = Hue("#0072B2", "#0b5fa5", "#6db5f2")
-VERMILION = Hue("#D55E00", "#b4430d", "#f2a274")
-GREEN = Hue("#009E73", "#12703c", "#6fce97")
-PURPLE = Hue("#CC79A7", "#7a3fa0", "#cb9dee")
-ORANGE = Hue("#E69F00", "#8a6100", "#e3bd55")
-GREY = Hue("#555555", "#5d6875", "#a3afbb")
-RED = Hue("#b03a2e", "#a32222", "#ff9a94")
-LINK = Hue("#0072B2", "#0b5fa5", "#8cc6f7")
-PAPER = Hue("#ffffff", "#ffffff", "#14181d")
-PANEL = Hue("#f5f7f9", "#f5f7f9", "#1c2229")
-INK = Hue("#000000", "#1b2128", "#e9edf1")
-SOFT_INK = Hue("#3d4650", "#4b5663", "#b3bdc8")
-RULE = Hue("#c8ced5", "#d3dae1", "#3a444f")
-
-#: Series of a plot, in order; the grey is dark enough not to be taken for the green or the purple
-#: by readers who do not see green.
+#: Colours of plots on white, in order; colour-blind readers can tell them apart (Okabe and Ito,
+#: 2008). The grey is dark enough not to be taken for the green or the purple.
+GREY, RED = "#555555", "#b03a2e"
 COLOURS = (
-    *(hue.plot for hue in (BLUE, VERMILION, GREEN, PURPLE, ORANGE)),
-    *("#56B4E9", "#000000", GREY.plot),
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"),
+    *("#56B4E9", "#000000", GREY),
 )
-#: Variables of the page's style sheet, by their roles.
+#: Variables of the page's style sheet by their roles: on the light and on the dark page, with
+#: enough contrast for lines and text.
 _PAGE_COLOURS = {
-    "paper": PAPER,
-    "panel": PANEL,
-    "ink": INK,
-    "soft": SOFT_INK,
-    "rule": RULE,
-    "accent": BLUE,
-    "naive": VERMILION,
-    "training": GREY,
-    "truth": INK,
-    "good": GREEN,
-    "bad": RED,
-    "link": LINK,
+    "paper": ("#ffffff", "#14181d"),
+    "panel": ("#f5f7f9", "#1c2229"),
+    "ink": ("#1b2128", "#e9edf1"),
+    "soft": ("#4b5663", "#b3bdc8"),
+    "rule": ("#d3dae1", "#3a444f"),
+    "accent": ("#0b5fa5", "#6db5f2"),
+    "naive": ("#b4430d", "#f2a274"),
+    "training": ("#5d6875", "#a3afbb"),
+    "truth": ("#1b2128", "#e9edf1"),
+    "good": ("#12703c", "#6fce97"),
+    "bad": ("#a32222", "#ff9a94"),
+    "link": ("#0b5fa5", "#8cc6f7"),
 }
 
 #: What figures call the shares of a class.
@@ -100,14 +83,10 @@ _PLAIN_STATUS = {
 CLAIMED, OBSERVED = "posterior of the predicted class", "share of correct predictions"
 
 
-def page_colours(theme: Literal["light", "dark"]) -> str:
-    """Return the colours of a theme as declarations of CSS variables."""
-    return " ".join(f"--{name}: {tone};" for name, tone in theme_tones(theme).items())
-
-
-def theme_tones(theme: Literal["light", "dark"]) -> dict[str, str]:
+def page_colours(theme: Literal["light", "dark"]) -> dict[str, str]:
     """Return the colours of a theme by their roles."""
-    return {name: getattr(hue, theme) for name, hue in _PAGE_COLOURS.items()}
+    place = ("light", "dark").index(theme)
+    return {name: tones[place] for name, tones in _PAGE_COLOURS.items()}
 
 
 def plain_status(text: str) -> str:
@@ -170,6 +149,10 @@ class Drawing:
         What it shows, in a sentence.
     with_tips : bool
         Whether marks say their numbers where a pointer rests; phones have no pointer.
+    caption : str
+        What is written under it.
+    narrow : Drawing or None
+        The same for phones; None where it is narrow enough.
     """
 
     name: str
@@ -179,6 +162,8 @@ class Drawing:
     description: str
     parts: list[str] = field(default_factory=list)
     with_tips: bool = True
+    caption: str = ""
+    narrow: Drawing | None = None
 
     def add(
         self, tag: str, text: str | None = None, tip: str | None = None, **attributes: object
@@ -229,6 +214,14 @@ class Drawing:
             f'<desc id="{escape(self.name)}-text">{escape(self.description)}</desc>'
             f"{''.join(self.parts)}</svg>"
         )
+
+
+def for_screens(caption: str, draw: Callable[..., Drawing], *shown: Any, **named: Any) -> Drawing:
+    """Return ``draw(*shown, **named, width=...)`` for desks, paper and files, and for phones."""
+    drawing, narrow = (draw(*shown, **named, width=width) for width in (WIDE, NARROW))
+    narrow.name += "-narrow"
+    drawing.caption, drawing.narrow = caption, narrow
+    return drawing
 
 
 def _plain(value: object) -> str:
@@ -338,33 +331,12 @@ def draw_up(
             drawing.words(left - 6, place + 4, tick_label(value), "tick", "end")
 
 
-@dataclass(frozen=True)
-class Panels:
-    """Where panels stand: some beside each other, the next ones below.
-
-    Attributes
-    ----------
-    columns : int
-        Panels beside each other.
-    left : float
-        Left edge of the first.
-    wide, gap : float
-        Widths of a panel, and of the room between two.
-    """
-
-    columns: int
-    left: float
-    wide: float
-    gap: float
-
-    def lines(self, n_panels: int) -> int:
-        """Return how many lines so many panels take."""
-        return -(-n_panels // self.columns)
-
-    def place(self, number: int) -> tuple[int, int, float]:
-        """Return line, column and left edge of a panel."""
-        line, column = divmod(number, self.columns)
-        return line, column, self.left + column * (self.wide + self.gap)
+def panel_places(
+    n_panels: int, columns: int, left: float, pitch: float
+) -> list[tuple[int, int, float]]:
+    """Return line, column and left edge of panels that begin ``pitch`` apart from ``left`` on."""
+    lines = (divmod(number, columns) for number in range(n_panels))
+    return [(line, column, left + column * pitch) for line, column in lines]
 
 
 #: Shading of a share of one: text on it must stay readable.
@@ -464,3 +436,221 @@ def _name_axes(
             class_="tick",
             text_anchor="middle",
         )
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page.
+
+    Attributes
+    ----------
+    name, title : str
+    words : sequence of paragraphs
+    figures : sequence of Drawing
+    tables : sequence of Table
+    filtered : bool
+        Whether the page offers to show only the rows that contain a text.
+    verdict : str
+        "good", "bad" or "", the tone of the first paragraph.
+    headline : str
+        Words in bold before the first paragraph.
+    files : mapping from names of files to data addresses
+        What the page offers to download.
+    """
+
+    name: str
+    title: str
+    words: Sequence[str] = ()
+    figures: Sequence[Drawing] = ()
+    tables: Sequence[Table] = ()
+    filtered: bool = False
+    verdict: str = ""
+    headline: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Page:
+    """Everything that a page shows.
+
+    Attributes
+    ----------
+    title : str
+    lead : sequence of sentences
+        The answer, on top; the first is the largest.
+    sections : sequence of Section
+        For everybody.
+    settings : sequence of pairs of name and value
+    downloads : mapping from names of files to data addresses
+    created : datetime
+    verdict : (tone, headline, sentence), optional
+        The tone is "good", "bad" or "".
+    question : str
+        What was asked, above the answer.
+    technical : sequence of Section
+        For those who know the method, after the others.
+    technical_words : sequence of paragraphs
+        What was chosen automatically, and what else they should know.
+    """
+
+    title: str
+    lead: Sequence[str]
+    sections: Sequence[Section]
+    settings: Sequence[tuple[str, str]]
+    downloads: Mapping[str, str]
+    created: datetime
+    verdict: tuple[str, str, str] | None = None
+    question: str = ""
+    technical: Sequence[Section] = ()
+    technical_words: Sequence[str] = ()
+
+    @property
+    def figures(self) -> list[Drawing]:
+        """All figures, in their order on the page."""
+        return [figure for part in (*self.sections, *self.technical) for figure in part.figures]
+
+
+def csv_address(columns: Sequence[str], records: Sequence[Sequence[Any]]) -> str:
+    """Return records as the data address of a CSV file (RFC 4180)."""
+    return _address("text/csv;charset=utf-8", csv_text(columns, records, line_end="\r\n"))
+
+
+def json_address(value: Any) -> str:
+    """Return a value as the data address of a JSON file."""
+    text = json.dumps(value, allow_nan=False, default=str, ensure_ascii=False)
+    return _address("application/json", text)
+
+
+def _address(kind: str, text: str) -> str:
+    data = base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
+    return f"data:{kind};base64,{data}"
+
+
+def render_page(page: Page) -> str:
+    """Return a page as HTML."""
+    script = _text("script.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    html: str = _template().render(
+        page=page, style=_style(), script=script, script_hash=digest, table_html=sortable_html
+    )
+    return html
+
+
+def figure_style() -> str:
+    """Return the style sheet of drawings, in which colours are variables."""
+    return _text("figures.css")
+
+
+def _template() -> Any:
+    try:
+        import jinja2
+    except ImportError:
+        raise ImportError("a report needs jinja2: pip install 'kdey[report]'") from None
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("kdey.report", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html")
+
+
+def _style() -> str:
+    """Return the style sheet with the colours of both themes."""
+    style = _text("page.css").replace("/* figures */", figure_style())
+    themes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+    for theme in themes:
+        colours = " ".join(f"--{name}: {tone};" for name, tone in page_colours(theme).items())
+        style = style.replace(f"/* {theme} colours */", colours)
+    return style
+
+
+def _text(name: str) -> str:
+    return files("kdey.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+FigureFormat = Literal["svg", "png"]
+FORMATS: tuple[FigureFormat, ...] = ("svg", "png")
+_FONTS = '"Segoe UI", "Helvetica Neue", "Liberation Sans", "DejaVu Sans", Arial, sans-serif'
+#: Space around a figure, sizes of its title and its caption, and the height of their lines.
+_MARGIN, _TITLE_SIZE, _CAPTION_SIZE, _SPACING = 20.0, 15.0, 11.0, 1.4
+#: Pixels of a picture for each unit of a drawing.
+_ZOOM = 2.0
+
+
+def figure_svg(drawing: Drawing) -> str:
+    """Return a figure with its title and its caption as an SVG file."""
+    width = max(drawing.width, 420.0) + 2 * _MARGIN
+    room = width - 2 * _MARGIN
+    page = Drawing(
+        drawing.name, width, 0.0, drawing.title, drawing.description, with_tips=drawing.with_tips
+    )
+    y = _MARGIN + _TITLE_SIZE
+    page.words(_MARGIN, y, drawing.title, "figure-title")
+    page.insert(drawing, _MARGIN, y + 12)
+    y += 12 + drawing.height + 8
+    for line in wrapped(drawing.caption, room, _CAPTION_SIZE) if drawing.caption else []:
+        y += _SPACING * _CAPTION_SIZE
+        page.words(_MARGIN, y, line, "tick")
+    page.height = y + _MARGIN
+    return svg_file(page)
+
+
+def svg_file(drawing: Drawing) -> str:
+    """Return a drawing as an SVG file that needs no style sheet."""
+    style = re.sub(
+        r"var\(--([a-z]+)\)", lambda found: page_colours("light")[found[1]], figure_style()
+    )
+    width, height = f"{drawing.width:g}", f"{drawing.height:g}"
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" font-family="{escape(_FONTS)}">\n'
+        f"<title>{escape(drawing.title)}</title>\n<desc>{escape(drawing.description)}</desc>\n"
+        f"<style>{escape(style, quote=False)}</style>\n"
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>\n'
+        f"{''.join(drawing.parts)}\n</svg>\n"
+    )
+
+
+def check_format(kind: FigureFormat) -> None:
+    """Raise ImportError if what a format needs is not installed."""
+    if kind == "png":
+        try:
+            import resvg_py  # noqa: F401
+        except ImportError:
+            raise ImportError(
+                "PNG files need resvg: pip install 'kdey[png]', or write SVG"
+            ) from None
+
+
+def png_bytes(svg: str) -> bytes:
+    """Return an SVG file as a picture."""
+    check_format("png")
+    from resvg_py import svg_to_bytes
+
+    return bytes(svg_to_bytes(svg_string=svg, zoom=_ZOOM, font_dirs=_font_folders()))
+
+
+def _font_folders() -> list[str]:
+    """Return where fonts are beside those of the system, which may have none: matplotlib's."""
+    found = importlib.util.find_spec("matplotlib")
+    if found is None or found.origin is None:
+        return []
+    folder = Path(found.origin).parent / "mpl-data" / "fonts" / "ttf"
+    return [str(folder)] if folder.is_dir() else []
+
+
+def encoded(svg: str, kind: FigureFormat) -> bytes:
+    """Return an SVG file in a format."""
+    return png_bytes(svg) if kind == "png" else svg.encode("utf-8", "replace")
+
+
+def figure_files(page: Page, kinds: Sequence[FigureFormat]) -> dict[str, bytes]:
+    """Return the figures of a page by the names of their files."""
+    return {
+        f"{figure.name}.{kind}": encoded(figure_svg(figure), kind)
+        for figure in page.figures
+        for kind in kinds
+    }

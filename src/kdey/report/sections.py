@@ -25,28 +25,27 @@ from kdey.report.drawing import (
     WIDE,
     Axis,
     Drawing,
+    Page,
+    Section,
+    csv_address,
+    for_screens,
+    json_address,
     listed,
     percent,
     plain_status,
     shortened,
 )
-from kdey.report.html import (
-    FILTERED_ROWS,
-    MOST_ROWS,
-    Figure,
-    Page,
-    Section,
-    class_records,
-    csv_address,
-    group_records,
-    groups_table,
-    json_address,
-    overview_table,
-    prevalence_table,
+from kdey.report.share_figures import (
+    groups_caption,
+    groups_figure,
+    prevalence_figure,
+    time_caption,
+    time_figure,
 )
-from kdey.report.share_figures import prevalence_figure, shares_by_group, shares_over_time
 from kdey.report.shown_groups import (
     ClassRow,
+    Group,
+    GroupTable,
     calendar_of,
     dictionaries,
     estimate_rows,
@@ -54,6 +53,7 @@ from kdey.report.shown_groups import (
     key_text,
     number,
     plain_value,
+    position,
     require_columns,
 )
 from kdey.report.technical import SECTIONS
@@ -67,13 +67,17 @@ from kdey.report.words import (
     groups_answer,
     groups_checked,
     question,
+    withstands_drift,
 )
+from kdey.status import join_status, problems
 from kdey.tables.output import Cell, Heading, Row, Table
 
 if TYPE_CHECKING:
-    from kdey.report.make import Report
+    from kdey.report import Report
 
 
+#: Longer tables of groups and differences can be filtered.
+FILTERED_ROWS = 12
 #: Longest text of one setting.
 _LONGEST = 400
 
@@ -118,7 +122,7 @@ def _warning(estimate: Estimate, rows: Sequence[ClassRow]) -> list[str]:
     wrong = sum(row.outside(row.truth) for row in rows)
     if wrong:
         classes = count_of(wrong, "class", "classes")
-        reasons.append(f"the share of known labels lies outside the limits of {classes}")
+        reasons.append(f"the share of known labels lies outside the interval of {classes}")
     if not reasons:
         return []
     return [f"Beware: {'; '.join(reasons)}. The section on trust says more."]
@@ -165,9 +169,7 @@ def _classes(report: Report) -> Section | None:
         "takes the records for, with its mistakes; the share in training is that of the examples "
         "that it learnt from."
     )
-    figure = Figure.for_screens(
-        lambda name, width: prevalence_figure(rows, confidence, name, width), "prevalence", caption
-    )
+    figure = for_screens(caption, prevalence_figure, rows, confidence)
     table = prevalence_table(rows, f"Share of each class, with {level} intervals")
     # Files have the classes in the order of training.
     files = {"classes.csv": csv_address(*class_records(estimate_rows(estimate, report.truth)))}
@@ -190,9 +192,11 @@ def _groups(report: Report) -> Section | None:
             "the file groups.csv below."
         )
     if table.time is not None:
-        figure, title = shares_over_time(table), f"Shares over time ({table.time})"
+        figure = for_screens(time_caption(table), time_figure, table)
+        title = f"Shares over time ({table.time})"
     else:
-        figure, title = shares_by_group(table), f"Shares by {listed(table.by)}"
+        figure = for_screens(groups_caption(table), groups_figure, table)
+        title = f"Shares by {listed(table.by)}"
     filtered = len(overview.rows) > FILTERED_ROWS
     files = {"groups.csv": csv_address(*group_records(report.groups))}
     return Section("groups", title, words, [figure], [overview], filtered, files=files)
@@ -219,6 +223,7 @@ def _trust(report: Report) -> Section | None:
         look_trained = report.table is not None and report.table.labels_look_trained
         words += against_labels(report.rows, look_trained)
     if report.estimate is not None:
+        words += withstands_drift(report.estimate)
         words += [f"Note: {note}." for note in report.estimate.notes]
     if not words:
         return None
@@ -247,7 +252,7 @@ TECHNICAL = (_numbers, *SECTIONS)
 
 
 def settings_of(report: Report) -> list[tuple[str, str]]:
-    """Return names and values: the caller's own, the method, the limits, the versions."""
+    """Return names and values: the caller's own, the method, the intervals, the versions."""
     estimate, quantifier = report.estimate, report.quantifier
     parts = [(str(name), str(value)) for name, value in report.settings.items()]
     if quantifier is not None:
@@ -256,7 +261,7 @@ def settings_of(report: Report) -> list[tuple[str, str]]:
     if estimate is not None:
         parts += [
             ("Confidence", f"{estimate.confidence:g}"),
-            ("Limits", f"{estimate.method}, for the {estimate.target}"),
+            ("Intervals", f"{estimate.method}, for the {estimate.target}"),
             ("Optimality gap", _gap(estimate)),
         ]
     return [*parts, *_versions()]
@@ -305,6 +310,159 @@ def _versions() -> list[tuple[str, str]]:
     return [("Versions", ", ".join(f"{name} {version}" for name, version in libraries.items()))]
 
 
+#: Classes that the overview of groups has columns for; of more, so many are shown.
+_MOST_CLASSES, _SHOWN_CLASSES = 5, 4
+#: Rows of groups shown on the page; all are in the file to download.
+MOST_ROWS = 1000
+#: The shares of a class with their headings on the page.
+_HEADINGS = {
+    "estimate": "Estimate",
+    "low": "Low",
+    "high": "High",
+    "naive": "Uncorrected count",
+    "training": "Share in training",
+    "truth": "Known labels",
+}
+#: What files call a column where it is not its name here: as in the frames of estimates.
+_FILE_NAMES = {"naive": "classify_and_count", "training": "training_prevalence", "truth": "labels"}
+
+
+def prevalence_table(rows: Sequence[ClassRow], title: str) -> Table:
+    """Return one row per class."""
+    names = [name for name in known_shares(rows) if name not in ("low", "high")]
+    columns = [Heading("Class", numeric=False), *(Heading(_HEADINGS[name]) for name in names)]
+    columns.insert(2, Heading("Interval"))
+    table_rows = []
+    for row in rows:
+        cells = [_share(getattr(row, name)) for name in names]
+        cells.insert(1, _interval(row))
+        table_rows.append(Row.named(row.name, cells))
+    return Table("classes", title, tuple(columns), tuple(table_rows))
+
+
+def overview_table(table: GroupTable, whole: Sequence[ClassRow] | None, size: int | None) -> Table:
+    """Return one row per group, with the shares of the first classes, and one of all together.
+
+    Parameters
+    ----------
+    table : GroupTable
+    whole : sequence of ClassRow, optional
+        The shares of all groups together.
+    size : int, optional
+        The number of instances of all groups together.
+    """
+    fits = len(table.classes) <= _MOST_CLASSES
+    shown = table.classes if fits else table.classes[:_SHOWN_CLASSES]
+    notes = any(problems(group.status) for group in table.groups)
+    columns = [Heading(name, numeric=False) for name in table.by] + [Heading("Records")]
+    columns += [Heading(name) for name in shown]
+    columns += [Heading("Note", numeric=False)] * notes
+    rows = []
+    for group in table.groups[:MOST_ROWS]:
+        cells = [*_key_cells(table, group), Cell(f"{group.n:,}", float(group.n))]
+        cells += [_share_with_interval(group.by_class.get(name)) for name in shown]
+        cells += [Cell(plain_status(join_status(problems(group.status))))] * notes
+        rows.append(Row(tuple(cells)))
+    if whole is not None and size is not None:
+        by_class = {row.name: row for row in whole}
+        cells = [Cell("All together"), *[Cell()] * (len(table.by) - 1)]
+        cells += [Cell(f"{size:,}", float(size))]
+        cells += [_share_with_interval(by_class.get(name)) for name in shown]
+        rows.append(Row((*cells, *[Cell()] * notes), "summary"))
+    left_out = len(table.classes) - len(shown)
+    more = f"; {left_out} more classes are in the technical part" if left_out else ""
+    title = f"Shares by {listed(table.by)}, with intervals{more}"
+    return Table("overview", title, tuple(columns), tuple(rows))
+
+
+def _key_cells(table: GroupTable, group: Group) -> list[Cell]:
+    """Return the keys of a group as people say them, sorted by what they are."""
+    return [
+        Cell(text, position(key) if name == table.time else _sort_value(key))
+        for name, text, key in zip(table.by, table.key_texts(group), group.keys, strict=True)
+    ]
+
+
+def _share_with_interval(row: ClassRow | None) -> Cell:
+    """Return a share with its interval in brackets."""
+    if row is None or row.estimate is None or row.low is None:
+        return _share(None if row is None else row.estimate)
+    return Cell(f"{percent(row.estimate)} ({_interval(row).text})", round(row.estimate, 9))
+
+
+def _interval(row: ClassRow) -> Cell:
+    """Return an interval in one cell, sorted by its lower end."""
+    if row.low is None or row.high is None:
+        return Cell("–", -1.0)
+    return Cell(f"{100 * row.low:.1f}\u2013{100 * row.high:.1f}", round(row.low, 9))
+
+
+def groups_table(table: GroupTable, title: str) -> Table:
+    """Return one row per group and class, the first :data:`MOST_ROWS` of them."""
+    pairs = [(group, row) for group in table.groups for row in group.rows]
+    names = known_shares([row for _, row in pairs])
+    checked = any(group.p_value is not None for group in table.groups)
+    columns = [Heading(name, numeric=False) for name in (*table.by, "Class")] + [Heading("Records")]
+    columns += [Heading(_HEADINGS[name]) for name in names]
+    columns += [Heading("Fit p\u2011value")] * checked + [Heading("Status", numeric=False)]
+    rows = []
+    for group, row in pairs[:MOST_ROWS]:
+        cells = _key_cells(table, group)
+        cells += [Cell(row.name), Cell(f"{group.n:,}", float(group.n))]
+        cells += [_share(getattr(row, name)) for name in names]
+        if checked:
+            cells.append(_fit_p_value(group.p_value))
+        rows.append(Row((*cells, Cell(group.status))))
+    return Table("group-rows", title, tuple(columns), tuple(rows))
+
+
+def group_records(table: GroupTable) -> tuple[list[str], list[list[Any]]]:
+    """Return column names and rows of all groups, for a file."""
+    names = [name for name in _HEADINGS if name != "truth"]
+    columns = [*table.by, "class", "n", *_file_names(names), "fit_p_value", "status"]
+    rows = [
+        [
+            *(key_text(key) for key in group.keys),
+            row.name,
+            group.n,
+            *(getattr(row, name) for name in names),
+            group.p_value,
+            group.status,
+        ]
+        for group in table.groups
+        for row in group.rows
+    ]
+    return columns, rows
+
+
+def class_records(rows: Sequence[ClassRow]) -> tuple[list[str], list[list[Any]]]:
+    """Return column names and rows of all classes, for a file."""
+    names = known_shares(rows)
+    records = [[row.name, *(getattr(row, name) for name in names)] for row in rows]
+    return ["class", *_file_names(names)], records
+
+
+def known_shares(rows: Sequence[ClassRow]) -> list[str]:
+    """Return the names of the shares that any row knows."""
+    return [name for name in _HEADINGS if any(getattr(row, name) is not None for row in rows)]
+
+
+def _file_names(names: Sequence[str]) -> list[str]:
+    return [_FILE_NAMES.get(name, name) for name in names]
+
+
+def _share(value: float | None) -> Cell:
+    return Cell(percent(value), -1.0 if value is None else round(value, 9))
+
+
+def _fit_p_value(value: float | None) -> Cell:
+    return Cell("–", -1.0) if value is None else Cell(f"{value:.3f}", value)
+
+
+def _sort_value(key: Any) -> float | None:
+    return float(key) if isinstance(key, int | float) and not isinstance(key, bool) else None
+
+
 #: Differences that are drawn, and named in sentences.
 MOST_DRAWN, _MOST_NAMED = 20, 3
 #: Room for names, height of a line, and of one with its name above it.
@@ -333,7 +491,7 @@ class ShownDifference:
     name : str
         The class.
     values : mapping from names of columns to numbers
-        None where a number is not known, such as a ratio without an upper limit.
+        None where a number is not known, such as a ratio without an upper end.
     """
 
     keys: dict[str, str]
@@ -404,13 +562,11 @@ def differences_section(rows: Sequence[ShownDifference], by: Sequence[str]) -> S
             "are in the file comparisons.csv below."
         )
     caption = (
-        f"The {min(MOST_DRAWN, len(rows))} clearest differences with their limits, which hold for "
-        "each by itself. Filled points: differences that remain after allowing for the number of "
-        "tests."
+        f"The {min(MOST_DRAWN, len(rows))} clearest differences with their intervals, which hold "
+        "for each by itself. Filled points: differences that remain after allowing for the "
+        "number of tests."
     )
-    figure = Figure.for_screens(
-        lambda name, width: comparisons_figure(rows, name, width), "comparisons", caption
-    )
+    figure = for_screens(caption, comparisons_figure, rows)
     table, files = _rows_table(rows, by), _csv_file(rows, by)
     filtered = len(table.rows) > FILTERED_ROWS
     return Section("comparisons", "Did it change?", words, [figure], [table], filtered, files=files)
@@ -438,10 +594,8 @@ def comparisons_answer(rows: Sequence[ShownDifference]) -> list[str]:
     return sentences
 
 
-def comparisons_figure(
-    differences: Sequence[ShownDifference], name: str = "comparisons", width: float = WIDE
-) -> Drawing:
-    """Return the clearest differences with their limits, one line each."""
+def comparisons_figure(differences: Sequence[ShownDifference], width: float = WIDE) -> Drawing:
+    """Return the clearest differences with their intervals, one line each."""
     narrow = width <= MOST_NARROW
     left, line = (0.0, _TALL_LINE) if narrow else (_NAMES, _LINE)
     rows = differences[:MOST_DRAWN]
@@ -449,11 +603,11 @@ def comparisons_figure(
     across = Axis(-reach, reach, left + 16, width - 16)
     bottom = _TOP + line * len(rows)
     drawing = Drawing(
-        name,
+        "comparisons",
         width,
         bottom + 40,
         "Differences between groups",
-        f"{len(rows)} differences with their limits, the clearest on top. The table has all.",
+        f"{len(rows)} differences with their intervals, the clearest on top. The table has all.",
     )
     drawing.with_tips = not narrow
     for value in across.ticks(4):
@@ -490,7 +644,7 @@ def _rows_table(differences: Sequence[ShownDifference], by: Sequence[str]) -> Ta
         cells += [_ratio(values[name]) for name in ("ratio", "ratio_low", "ratio_high")]
         cells += [_p_value(values[name]) for name in ("p_value", "adjusted_p_value")]
         rows.append(Row(tuple(cells), "best" if row.is_finding else "plain"))
-    title = "Differences in points, with limits of each by itself"
+    title = "Differences in points, with the interval of each by itself"
     return Table("comparison-rows", title, tuple(headings), tuple(rows))
 
 
@@ -519,10 +673,6 @@ def _points(difference: float) -> str:
 def _span(row: ShownDifference) -> str:
     low, high = (row.values[end] or 0.0 for end in ("low", "high"))
     return f"{100 * low:+.1f} to {100 * high:+.1f}"
-
-
-def _share(value: float | None) -> Cell:
-    return Cell(percent(value), -1.0 if value is None else value)
 
 
 def _difference(value: float | None) -> Cell:

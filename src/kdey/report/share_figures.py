@@ -11,7 +11,6 @@ than can be named are thin lines, sorted by their share, so that a panel shows h
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -23,71 +22,42 @@ from kdey.report.drawing import (
     WIDE,
     Axis,
     Drawing,
-    Panels,
     draw_across,
     draw_up,
     heat_figure,
     interval_name,
     listed,
+    panel_places,
     percent,
     share_axis,
     shortened,
     text_width,
 )
-from kdey.report.html import Figure
 from kdey.report.shown_groups import Calendar, ClassRow, Group, GroupTable, position
 
 #: Height of a line of a legend, and the size of its text.
 _LEGEND_LINE, _LEGEND_SIZE = 20.0, 11.0
 
 
-@dataclass(frozen=True)
-class Legend:
-    """What the marks of a figure mean, in as many lines as its width needs.
+def _share_marks(rows: Sequence[ClassRow], confidence: float | None) -> list[tuple[str, str]]:
+    """Return the kinds of marks that occur in some rows, and what they mean."""
+    meanings = {**SHARES, "estimate": f"estimate with {interval_name(confidence)}"}
+    present = (kind for kind in SHARES if any(getattr(row, kind) is not None for row in rows))
+    return [(kind, meanings[kind]) for kind in present]
 
-    Attributes
-    ----------
-    items : tuple of (kind of mark, meaning)
-    left, right : float
-        Where the lines begin and end.
-    """
 
-    items: tuple[tuple[str, str], ...]
-    left: float
-    right: float
-
-    @classmethod
-    def of_shares(
-        cls, rows: Sequence[ClassRow], confidence: float | None, left: float, right: float
-    ) -> Legend:
-        """Return the legend of the marks that occur in some rows."""
-        present = [k for k in SHARES if any(getattr(row, k) is not None for row in rows)]
-        meanings = {**SHARES, "estimate": f"estimate with {interval_name(confidence)}"}
-        return cls(tuple((kind, meanings[kind]) for kind in present), left, right)
-
-    @property
-    def height(self) -> float:
-        """The height of all lines."""
-        return _LEGEND_LINE * (1 + max((line for line, _ in self._places()), default=-1))
-
-    def _places(self) -> list[tuple[int, float]]:
-        """Return the line and the place of each item."""
-        places: list[tuple[int, float]] = []
-        line, x = 0, self.left
-        for _, meaning in self.items:
-            wide = 48 + text_width(meaning, _LEGEND_SIZE)
-            if x > self.left and x + wide - 16 > self.right:
-                line, x = line + 1, self.left
-            places.append((line, x))
-            x += wide
-        return places
-
-    def draw(self, drawing: Drawing) -> None:
-        """Draw all lines on top of a drawing."""
-        for (kind, meaning), (line, x) in zip(self.items, self._places(), strict=True):
-            y = _LEGEND_LINE * (line + 0.5)
-            _draw_sample(drawing, kind, x, y)
-            drawing.words(x + 28, y + 4, meaning, "tick")
+def _draw_legend(drawing: Drawing, marks: Sequence[tuple[str, str]], left: float) -> float:
+    """Draw kinds of marks and what they mean, in as many lines as need be; return their height."""
+    line, x = 0, left
+    for kind, meaning in marks:
+        wide = 48 + text_width(meaning, _LEGEND_SIZE)
+        if x > left and x + wide - 16 > drawing.width:
+            line, x = line + 1, left
+        y = _LEGEND_LINE * (line + 0.5)
+        _draw_sample(drawing, kind, x, y)
+        drawing.words(x + 28, y + 4, meaning, "tick")
+        x += wide
+    return _LEGEND_LINE * (line + 1 if marks else 0)
 
 
 def _draw_sample(drawing: Drawing, kind: str, x: float, y: float) -> None:
@@ -140,10 +110,7 @@ _TALL_LINE, _NUMBERS = 46.0, 62.0
 
 
 def prevalence_figure(
-    rows: Sequence[ClassRow],
-    confidence: float | None,
-    name: str = "prevalence",
-    width: float = WIDE,
+    rows: Sequence[ClassRow], confidence: float | None, width: float = WIDE
 ) -> Drawing:
     """Return one line per class, in the order of the rows.
 
@@ -151,7 +118,6 @@ def prevalence_figure(
     ----------
     rows : sequence of ClassRow
     confidence : float or None
-    name : str
     width : float
         A narrow drawing has the names above the lines.
     """
@@ -159,16 +125,15 @@ def prevalence_figure(
     names = [shortened(row.name) for row in rows]
     left = 10.0 if narrow else max(map(text_width, names)) + 14
     right = width - (20.0 if narrow else _NUMBERS)
-    legend = Legend.of_shares(rows, confidence, left, width)
-    line, top = _TALL_LINE if narrow else _CLASS_LINE, legend.height + 6
-    height = top + line * len(rows) + _AXIS
-    drawing = Drawing(
-        name, width, height, "Share of each class", _describe_shares(rows, confidence)
-    )
+    description = _describe_shares(rows, confidence)
+    drawing = Drawing("prevalence", width, 0.0, "Share of each class", description)
     drawing.with_tips = not narrow
+    line, top = _TALL_LINE if narrow else _CLASS_LINE, 6.0
+    top += _draw_legend(drawing, _share_marks(rows, confidence), left)
+    drawing.height = top + line * len(rows) + _AXIS
     largest = max((value for row in rows for value in row.values), default=1.0)
     axis = share_axis(largest, left, right)
-    draw_across(drawing, axis, top, height - _AXIS)
+    draw_across(drawing, axis, top, drawing.height - _AXIS)
     for number, row in enumerate(rows):
         y = top + line * (number + (0.68 if narrow else 0.5))
         if narrow:
@@ -177,7 +142,6 @@ def prevalence_figure(
             drawing.words(left - 10, y + 4, names[number], "label", "end")
             drawing.words(width, y + 4, percent(row.estimate), "number", "end")
         draw_marks(drawing, axis, y, row)
-    legend.draw(drawing)
     return drawing
 
 
@@ -216,14 +180,8 @@ _MARGIN = 18.0
 _THIN_PANEL, _MOST_THIN = 420.0, 6.0
 
 
-def shares_by_group(table: GroupTable) -> Figure:
-    """Return the figure of groups beside each other, with its caption."""
-    return Figure.for_screens(
-        lambda name, width: groups_figure(table, name, width), "groups", _groups_caption(table)
-    )
-
-
-def _groups_caption(table: GroupTable) -> str:
+def groups_caption(table: GroupTable) -> str:
+    """Return what is written under the figure of groups beside each other."""
     caption, n_groups = f"Shares by {listed(table.by)}.", len(table.groups)
     if n_groups > MOST_NAMED_GROUPS:
         caption += " Each line is a group; in each panel the groups are sorted by their share."
@@ -238,63 +196,68 @@ def _groups_caption(table: GroupTable) -> str:
     return caption
 
 
-def _grid(n_panels: int, left: float, width: float) -> Panels:
-    """Return where panels stand right of labels: as many beside each other as have room."""
+def _grid(n_panels: int, left: float, width: float) -> tuple[float, list[tuple[int, int, float]]]:
+    """Return how wide panels right of labels are, and where: as many abreast as have room."""
     room = width - left - _MARGIN
     fitting = int((room + _GAP) // (_LEAST_PANEL + _GAP))
     columns = max(1, min(_MOST_BESIDE, n_panels, fitting))
-    return Panels(columns, left, (room - (columns - 1) * _GAP) / columns, _GAP)
+    wide = (room - (columns - 1) * _GAP) / columns
+    return wide, panel_places(n_panels, columns, left, wide + _GAP)
 
 
 def _largest(rows: Iterable[ClassRow | None]) -> float:
     return max((v for row in rows if row is not None for v in row.values), default=1.0)
 
 
-def groups_figure(table: GroupTable, name: str = "groups", width: float = WIDE) -> Drawing:
+def groups_figure(table: GroupTable, width: float = WIDE) -> Drawing:
     """Return the figure of groups that suits their number and that of the classes."""
     n_groups, n_classes = len(table.groups), len(table.classes)
     if n_groups > MOST_NAMED_GROUPS:
-        return _thin_lines(table, name, width)
+        return _thin_lines(table, width)
     if n_classes <= MOST_PANELS:
         panels = [
             (label, [group.by_class.get(label) for group in table.groups])
             for label in table.classes
         ]
         labels = [table.label(group) for group in table.groups]
-        return _panels(table, panels, labels, name, width, shared=False)
+        return _panels(table, panels, labels, width, shared=False)
     if n_groups <= MOST_GROUP_PANELS:
         panels = [
             (table.label(g), [g.by_class.get(label) for label in table.classes])
             for g in table.groups
         ]
-        return _panels(table, panels, table.classes, name, width, shared=True)
-    return _cells(table, name, width)
+        return _panels(table, panels, table.classes, width, shared=True)
+    return _cells(table, width)
+
+
+def _empty(table: GroupTable, width: float) -> Drawing:
+    """Return a drawing of groups on which nothing stands yet."""
+    drawing = Drawing("groups", width, 0.0, _TITLE, _describe_groups(table))
+    drawing.with_tips = width > MOST_NARROW
+    return drawing
 
 
 def _panels(
     table: GroupTable,
     panels: Sequence[tuple[str, Sequence[ClassRow | None]]],
     labels: Sequence[str],
-    name: str,
     width: float,
     shared: bool,
 ) -> Drawing:
     """Return panels with a labelled line for each row; ``shared``: on one scale."""
     short = [shortened(label, 110 if width <= MOST_NARROW else 200) for label in labels]
     left = max(map(text_width, short)) + 14
-    grid = _grid(len(panels), left, width)
+    wide, places = _grid(len(panels), left, width)
     rows = [row for _, known in panels for row in known if row is not None]
-    legend = Legend.of_shares(rows, table.confidence, 4.0, width)
+    drawing = _empty(table, width)
+    start = 8 + _draw_legend(drawing, _share_marks(rows, table.confidence), 4.0)
     tall = _TOP + _LINE * len(labels) + _BOTTOM
-    height = legend.height + 8 + grid.lines(len(panels)) * tall
-    drawing = Drawing(name, width, height, _TITLE, _describe_groups(table))
-    drawing.with_tips = width > MOST_NARROW
+    drawing.height = start + (places[-1][0] + 1) * tall
     largest = _largest(rows)
-    for number, (title, known) in enumerate(panels):
-        line, column, x = grid.place(number)
-        top = legend.height + 8 + line * tall + _TOP
-        axis = share_axis(largest if shared else _largest(known), x, x + grid.wide)
-        drawing.words(x, top - 8, shortened(title, grid.wide), "heading")
+    for (title, known), (line, column, x) in zip(panels, places, strict=True):
+        top = start + line * tall + _TOP
+        axis = share_axis(largest if shared else _largest(known), x, x + wide)
+        drawing.words(x, top - 8, shortened(title, wide), "heading")
         draw_across(drawing, axis, top, top + _LINE * len(labels), about=4)
         for place, row in enumerate(known):
             y = top + _LINE * (place + 0.5)
@@ -302,32 +265,26 @@ def _panels(
                 drawing.words(left - 10, y + 4, short[place], "tick", "end")
             if row is not None:
                 draw_marks(drawing, axis, y, row)
-    legend.draw(drawing)
     return drawing
 
 
-def _thin_lines(table: GroupTable, name: str, width: float) -> Drawing:
+def _thin_lines(table: GroupTable, width: float) -> Drawing:
     """Return a panel for each of the first classes, with a thin line for each group."""
     labels = table.classes[:MOST_PANELS]
-    grid = _grid(len(labels), 14.0, width)
-    items = (
-        ("interval-thin", f"a group: estimate with {interval_name(table.confidence)}"),
-        ("training-line", SHARES["training"]),
-    )
-    trained = any(row.training is not None for group in table.groups for row in group.rows)
-    legend = Legend(items if trained else items[:1], 4.0, width)
+    wide, places = _grid(len(labels), 14.0, width)
+    marks = [("interval-thin", f"a group: estimate with {interval_name(table.confidence)}")]
+    if any(row.training is not None for group in table.groups for row in group.rows):
+        marks.append(("training-line", SHARES["training"]))
     n_lines = min(len(table.groups), MOST_THIN_LINES)
     line_height = min(_MOST_THIN, _THIN_PANEL / n_lines)
     tall = _TOP + line_height * n_lines + _BOTTOM
-    height = legend.height + 8 + grid.lines(len(labels)) * tall
-    drawing = Drawing(name, width, height, _TITLE, _describe_groups(table))
-    drawing.with_tips = width > MOST_NARROW
-    for number, label in enumerate(labels):
-        line, _, x = grid.place(number)
-        top = legend.height + 8 + line * tall + _TOP
-        drawing.words(x, top - 8, shortened(label, grid.wide), "heading")
-        _draw_thin_panel(drawing, table, label, (x, x + grid.wide), top, line_height)
-    legend.draw(drawing)
+    drawing = _empty(table, width)
+    start = 8 + _draw_legend(drawing, marks, 4.0)
+    drawing.height = start + (places[-1][0] + 1) * tall
+    for label, (line, _, x) in zip(labels, places, strict=True):
+        top = start + line * tall + _TOP
+        drawing.words(x, top - 8, shortened(label, wide), "heading")
+        _draw_thin_panel(drawing, table, label, (x, x + wide), top, line_height)
     return drawing
 
 
@@ -364,7 +321,7 @@ def _draw_training(drawing: Drawing, axis: Axis, row: ClassRow, top: float, bott
         drawing.line(x, top, x, bottom, "training-line", tip)
 
 
-def _cells(table: GroupTable, name: str, width: float) -> Drawing:
+def _cells(table: GroupTable, width: float) -> Drawing:
     shares = np.array(
         [[_estimate(g.by_class.get(label)) for label in table.classes] for g in table.groups]
     )
@@ -372,7 +329,7 @@ def _cells(table: GroupTable, name: str, width: float) -> Drawing:
         shares,
         [table.label(group) for group in table.groups],
         table.classes,
-        name=name,
+        name="groups",
         title=_TITLE,
         description=_describe_groups(table),
         darkest=max(float(np.nanmax(shares, initial=0.0)), 0.01),
@@ -405,30 +362,12 @@ _HEADING = 26.0
 _CLASS_PANEL, _SERIES_PANEL = 250.0, 128.0
 
 
-@dataclass(frozen=True)
-class TimeMarks:
-    """What is marked in the panel of a class.
-
-    Attributes
-    ----------
-    moments : tuple of (moment, tip)
-        Vertical lines.
-    levels : tuple of (share, tip)
-        Horizontal lines.
-    """
-
-    moments: tuple[tuple[Any, str], ...] = ()
-    levels: tuple[tuple[float, str], ...] = ()
+#: Vertical lines of a panel, at moments, and horizontal ones, at shares, each with a tip.
+Marks = tuple[Sequence[tuple[Any, str]], Sequence[tuple[float, str]]]
 
 
-def shares_over_time(table: GroupTable) -> Figure:
-    """Return the figure of groups over time, with its caption."""
-    return Figure.for_screens(
-        lambda name, width: time_figure(table, name, width=width), "time", _time_caption(table)
-    )
-
-
-def _time_caption(table: GroupTable) -> str:
+def time_caption(table: GroupTable) -> str:
+    """Return what is written under the figure of groups over time."""
     classes, series = drawn_classes(table), drawn_series(table)
     caption = "Estimated shares with their intervals; the dotted line is the share in training."
     if len(series) > 1:
@@ -440,7 +379,7 @@ def _time_caption(table: GroupTable) -> str:
     return caption
 
 
-def drawn_classes(table: GroupTable, marked: Mapping[str, TimeMarks] | None = None) -> list[str]:
+def drawn_classes(table: GroupTable, marked: Mapping[str, Marks] | None = None) -> list[str]:
     """Return the classes that are drawn: those with marks, then those with the largest shares."""
     first = {} if marked is None else marked
     n_series = min(len(table.series), MOST_SERIES)
@@ -458,8 +397,7 @@ def drawn_series(table: GroupTable) -> dict[str, list[Group]]:
 
 def time_figure(
     table: GroupTable,
-    name: str = "time",
-    marks: Mapping[str, TimeMarks] | None = None,
+    marks: Mapping[str, Marks] | None = None,
     width: float = WIDE,
 ) -> Drawing:
     """Return the classes with the largest shares over time.
@@ -470,36 +408,36 @@ def time_figure(
     Parameters
     ----------
     table : GroupTable
-    name : str
-    marks : mapping from classes to TimeMarks, optional
+    marks : mapping from classes to moments and levels to mark, optional
         Classes with marks are drawn before others.
     width : float
     """
     marked = {} if marks is None else marks
     classes, series = drawn_classes(table, marked), drawn_series(table)
     several = len(series) > 1
-    layout = _series_layout(width, len(series)) if several else _class_layout(width, len(classes))
-    legend = _time_legend(table, len(series), width)
-    top, tall = legend.height + 6, _TOP + _TALL + _DATES
-    part = _HEADING + layout.lines(len(series)) * tall  # of one class, if there are several series
-    height = top + (part * len(classes) if several else layout.lines(len(classes)) * tall)
+    wide, panels = (
+        _series_layout(width, len(series)) if several else _class_layout(width, len(classes))
+    )
     description = _describe_series(table, classes)
-    drawing = Drawing(name, width, height, "Shares over time", description)
+    drawing = Drawing("time", width, 0.0, "Shares over time", description)
     drawing.with_tips = width > MOST_NARROW
-    legend.draw(drawing)
+    top = 6 + _draw_legend(drawing, _time_marks(table, len(series)), 4.0)
+    tall = _TOP + _TALL + _DATES
+    part = (panels[-1][0] + 1) * tall + (_HEADING if several else 0.0)
+    drawing.height = top + part * (len(classes) if several else 1)
     for number, label in enumerate(classes):
-        known = marked.get(label, TimeMarks())
-        largest = max([_peak(table, label), *(share for share, _ in known.levels)])
+        known = marked.get(label, ((), ()))
+        largest = max([_peak(table, label), *(share for share, _ in known[1])])
         start = top + _HEADING + part * number if several else top
         if several:
             heading = f"“{shortened(label, width - 40, 14)}”"
             drawing.words(0, start - _HEADING + 16, heading, "class-heading")
         for place, (title, groups) in enumerate(series.items()):
-            line, column, x = layout.place(place if several else number)
+            line, column, x = panels[place if several else number]
             above = start + line * tall + _TOP
             up = share_axis(largest, above + _TALL, above)
-            ends = x, x + layout.wide
-            heading = shortened(title if several else label, layout.wide)
+            ends = x, x + wide
+            heading = shortened(title if several else label, wide)
             drawing.words(x, above - 8, heading, "heading")
             draw_up(drawing, up, *ends, about=4, labelled=column == 0 or not several)
             places = _time_places(table, x + 4, ends[1] - 4)
@@ -510,17 +448,18 @@ def time_figure(
     return drawing
 
 
-def _class_layout(width: float, n_panels: int) -> Panels:
-    """Return where a panel for each class stands, each with its own scale."""
-    columns = max(1, min(2, n_panels, int(width // (_CLASS_PANEL + _LEFT + _TIME_GAP))))
+def _class_layout(width: float, n: int) -> tuple[float, list[tuple[int, int, float]]]:
+    """Return how wide panels of classes are, and where they stand, each with its own scale."""
+    columns = max(1, min(2, n, int(width // (_CLASS_PANEL + _LEFT + _TIME_GAP))))
     wide = (width - _LEFT * columns) / columns - _TIME_GAP
-    return Panels(columns, _LEFT, wide, _TIME_GAP + _LEFT)
+    return wide, panel_places(n, columns, _LEFT, wide + _TIME_GAP + _LEFT)
 
 
-def _series_layout(width: float, n_panels: int) -> Panels:
-    """Return where a panel for each series stands; a line of panels has one scale at its left."""
-    columns = max(1, min(4, n_panels, int((width - _LEFT) // (_SERIES_PANEL + _TIME_GAP))))
-    return Panels(columns, _LEFT, (width - _LEFT) / columns - _TIME_GAP, _TIME_GAP)
+def _series_layout(width: float, n: int) -> tuple[float, list[tuple[int, int, float]]]:
+    """Return the same of panels of series, of which a line has one scale at its left."""
+    columns = max(1, min(4, n, int((width - _LEFT) // (_SERIES_PANEL + _TIME_GAP))))
+    wide = (width - _LEFT) / columns - _TIME_GAP
+    return wide, panel_places(n, columns, _LEFT, wide + _TIME_GAP)
 
 
 def _draw_series(
@@ -572,27 +511,27 @@ def _draw_lines(
     places: Mapping[Any, float],
     ends: tuple[float, float],
     training: float | None,
-    marks: TimeMarks,
+    marks: Marks,
 ) -> None:
     """Draw the share in training, and the marks."""
     left, right = ends
     if training is not None:
         tip = f"{SHARES['training']}: {percent(training)}"
         drawing.line(left, up.at(training), right, up.at(training), "training-line", tip)
-    for share, tip in marks.levels:
+    for share, tip in marks[1]:
         drawing.line(left, up.at(share), right, up.at(share), "bound-line", tip)
-    for moment, tip in marks.moments:
+    for moment, tip in marks[0]:
         x = places[moment]
         drawing.line(x, up.start, x, up.stop, "alarm-line", tip)
 
 
-def _time_legend(table: GroupTable, n_series: int, width: float) -> Legend:
+def _time_marks(table: GroupTable, n_series: int) -> list[tuple[str, str]]:
     items = [("band", f"estimate with {interval_name(table.confidence)}")]
     if n_series > 1:
         items.append(("others", "the other groups"))
     if any(row.training is not None for group in table.groups for row in group.rows):
         items.append(("training-line", SHARES["training"]))
-    return Legend(tuple(items), 4.0, width)
+    return items
 
 
 def _runs(known: list[tuple[float, ClassRow | None]]) -> list[list[tuple[float, ClassRow]]]:

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdey.arrays import in_class_order
 from kdey.groups.request import parse_period
 from kdey.intervals import Estimate, Estimates
+from kdey.simplex import in_class_order
 from kdey.status import NOT_CHECKED, join_status, status_parts
 
 
@@ -35,7 +35,7 @@ class ClassRow:
     name : str
         The class.
     estimate, low, high : float or None
-        Prevalence and its limits; None where nothing could be estimated.
+        Prevalence and its interval; None where nothing could be estimated.
     naive : float or None
         Share of the classifier's decisions.
     training : float or None
@@ -59,7 +59,7 @@ class ClassRow:
         return [value for value in every if value is not None]
 
     def outside(self, share: float | None) -> bool:
-        """Return whether a share is known and lies outside the limits."""
+        """Return whether a share is known and lies outside the interval."""
         if share is None or self.low is None or self.high is None:
             return False
         return not self.low <= share <= self.high
@@ -148,7 +148,7 @@ class GroupTable:
     every : str or None
         The length of the periods of time, such as "1w", where it is known.
     confidence : float or None
-        That of the limits, where it is known.
+        That of the intervals, where it is known.
     """
 
     by: tuple[str, ...]
@@ -217,8 +217,9 @@ class GroupTable:
     def totals(self) -> GroupTable:
         """Return one group for each series, of all its times together.
 
-        Shares and limits are means of those of the times, weighted by their numbers of instances.
-        Errors of sums are at most the sums of errors, so that these limits are rather too wide.
+        Shares and intervals are means of those of the times, weighted by their numbers of
+        instances. Errors of sums are at most the sums of errors, so that these intervals are rather
+        too wide.
         """
         names = tuple(name for name in self.by if name != self.time)
         groups = tuple(_together(groups, names, self.by) for groups in self.series.values())
@@ -296,7 +297,7 @@ def group_table(
     every : str, optional
         The length of its periods, such as "1w": names them "week 14 of 2026".
     confidence : float, optional
-        That of the limits, where the table is not of estimates.
+        That of the intervals, where the table is not of estimates.
     """
     if isinstance(table, Estimates):
         confidence = table.options.confidence

@@ -35,22 +35,24 @@ from kdey.report.drawing import (
     WIDE,
     Axis,
     Drawing,
+    Section,
     draw_across,
     draw_up,
+    for_screens,
     heat_figure,
     listed,
     percent,
     shortened,
     text_width,
 )
-from kdey.report.html import Figure, Section, confusions_table
 from kdey.report.share_figures import draw_mark
 from kdey.report.shown_groups import ClassRow
 from kdey.report.words import fit_headline, fit_meaning
 from kdey.simplex import check_posteriors
+from kdey.tables.output import Cell, Heading, Row, Table
 
 if TYPE_CHECKING:
-    from kdey.report.make import Report
+    from kdey.report import Report
 
 
 _MOST_WIDE, _HEIGHT, _LEFT, _TOP, _BOTTOM = 560.0, 200.0, 12.0, 26.0, 40.0
@@ -58,7 +60,7 @@ _N_BINS = 30
 _LARGEST, _CURVE_LEFT, _CURVE_RIGHT, _CURVE_TOP, _CURVE_BOTTOM = 340.0, 64.0, 26.0, 12.0, 48.0
 
 
-def fit_figure(check: FitCheck, name: str = "fit", width: float = WIDE) -> Drawing:
+def fit_figure(check: FitCheck, width: float = WIDE) -> Drawing:
     """Return the histogram of the null statistics with this bag's statistic on it."""
     width = min(width, _MOST_WIDE)
     statistic = check.statistic
@@ -66,7 +68,9 @@ def fit_figure(check: FitCheck, name: str = "fit", width: float = WIDE) -> Drawi
         f"Histogram of {len(check.null)} bags drawn from training at the estimated shares; this "
         f"bag lies at {statistic:.3g}; p = {check.p_value:.3g}."
     )
-    drawing = Drawing(name, width, _HEIGHT, "Fit of this bag among bags that must fit", description)
+    drawing = Drawing(
+        "fit", width, _HEIGHT, "Fit of this bag among bags that must fit", description
+    )
     low, high = min(statistic, *check.null), max(statistic, *check.null)
     margin = 0.04 * (high - low) or 1.0
     axis = Axis(low - margin, high + margin, _LEFT, width - _LEFT)
@@ -89,10 +93,8 @@ def fit_figure(check: FitCheck, name: str = "fit", width: float = WIDE) -> Drawi
     return drawing
 
 
-def reliability_figure(
-    curve: Reliability, name: str = "reliability", width: float = WIDE
-) -> Drawing:
-    """Return the reliability curve with limits of chance for each bin."""
+def reliability_figure(curve: Reliability, width: float = WIDE) -> Drawing:
+    """Return the reliability curve with an interval for each bin."""
     size = min(_LARGEST, width - _CURVE_LEFT - _CURVE_RIGHT)
     description = (
         f"{len(curve.claimed)} bins; the expected calibration error is {percent(curve.error)}. "
@@ -100,7 +102,7 @@ def reliability_figure(
     )
     height = _CURVE_TOP + size + _CURVE_BOTTOM
     drawing = Drawing(
-        name,
+        "reliability",
         _CURVE_LEFT + size + _CURVE_RIGHT,
         height,
         "Calibration of the classifier",
@@ -150,7 +152,7 @@ class Reliability:
     observed : array of shape (n_bins,)
         Share of correct predictions.
     low, high : arrays of shape (n_bins,)
-        Wilson's 95 % limits of the share.
+        Wilson's 95 % interval of the share.
     counts : int array of shape (n_bins,)
     error : float
         Expected calibration error.
@@ -249,16 +251,14 @@ _RAYS = 120
 _INWARD = (0.1, 0.03, 0.01)
 
 
-def posteriors_figures(
-    parts: Sequence[tuple[str, Array]], classes: Sequence[str], name: str = "simplex"
-) -> list[Drawing]:
+def posteriors_figures(parts: Sequence[tuple[str, Array]], classes: Sequence[str]) -> list[Drawing]:
     """Return a triangle for each named set of posteriors (m, 3): its density and its points."""
     wide = _SIDE + 2 * _MARGIN
     drawings = []
     for number, (label, points) in enumerate(parts):
         means = ", ".join(percent(share) for share in points.mean(axis=0))
         drawing = Drawing(
-            f"{name}-{number}",
+            f"simplex-{number}",
             wide,
             _height(_SIDE) + 62,
             f"Posteriors of {label}",
@@ -273,7 +273,7 @@ def posteriors_figures(
 
 
 def prevalence_triangle(
-    estimate: Estimate, rows: Sequence[ClassRow], name: str = "region", width: float = WIDE
+    estimate: Estimate, rows: Sequence[ClassRow], width: float = WIDE
 ) -> Drawing:
     """Return the prevalence of three classes as a point, with its joint region."""
     narrow = width <= MOST_NARROW
@@ -284,7 +284,7 @@ def prevalence_triangle(
         f"{100 * estimate.confidence:g} % region, the uncorrected count and the share in training."
     )
     drawing = Drawing(
-        name,
+        "region",
         width if narrow else side + 2 * margin + 90,
         _height(side) + top + 46,
         "Prevalence of three classes",
@@ -320,8 +320,8 @@ def region_border(region: Region, inside: Array) -> Array | None:
     plane = np.array([[1.0, -1.0, 0.0], [1.0, 1.0, -2.0]]) / np.sqrt([[2.0], [6.0]])
     rays = np.stack([np.cos(angles), np.sin(angles)], axis=1) @ plane
     falling = rays < 0
-    limits = np.where(falling, inside / np.where(falling, -rays, 1.0), np.inf).min(axis=1)
-    near, far = np.zeros(_RAYS), limits
+    ends = np.where(falling, inside / np.where(falling, -rays, 1.0), np.inf).min(axis=1)
+    near, far = np.zeros(_RAYS), ends
     for _ in range(30):
         middle = (near + far) / 2
         points = np.clip(inside + middle[:, None] * rays, 0.0, None)
@@ -429,9 +429,7 @@ def _fit(report: Report) -> Section | None:
             f"How well this bag fits, among {len(result.null)} bags of the same size that were "
             "drawn from the training data at the estimated shares."
         )
-        figures = [
-            Figure.for_screens(lambda name, width: fit_figure(result, name, width), "fit", caption)
-        ]
+        figures = [for_screens(caption, fit_figure, result)]
     tone = fit_headline(result)[0]
     return Section("fit", "Does the bag fit?", words, figures, verdict=tone)
 
@@ -446,13 +444,7 @@ def _simplex(report: Report) -> Section | None:
     corners = [in_training[str(label)] for label in estimate.classes]
     names = [row.name for row in corners]
     caption = "The prevalence as a point of the triangle, with its joint confidence region."
-    figures = [
-        Figure.for_screens(
-            lambda name, width: prevalence_triangle(estimate, corners, name, width),
-            "region",
-            caption,
-        )
-    ]
+    figures = [for_screens(caption, prevalence_triangle, estimate, corners)]
     merged = quantifier is not None and not np.array_equal(estimate.classes, quantifier.classes_)
     # Posteriors are those of the classes of training.
     points = None if merged else bag_posteriors(estimate)
@@ -465,7 +457,7 @@ def _simplex(report: Report) -> Section | None:
                 for code, name in enumerate(names)
             ]
             parts = [(label, rows) for label, rows in trained if len(rows)] + parts
-        figures += [Figure(drawing, "") for drawing in posteriors_figures(parts, names)]
+        figures += posteriors_figures(parts, names)
     words = [
         "The small triangles show the classifier's posteriors. The picture of the bag should look "
         "like a mixture of the pictures of training."
@@ -494,27 +486,19 @@ def _classifier(report: Report) -> Section | None:
     confusion = confusion_shares(training, len(classes))
     source = "as given" if training.folds is None else "from models that did not see the instances"
 
-    def draw_confusion(name: str, width: float) -> Drawing:
-        return heat_figure(
+    figures = [
+        for_screens(f"Calibration, by training posteriors {source}.", reliability_figure, curve),
+        for_screens(
+            f"Confusion, by training posteriors {source}.",
+            heat_figure,
             confusion,
             classes,
             classes,
-            name=name,
+            name="confusion",
             title="Confusion of the classifier",
             description=f"Share of each true class by predicted class; {percent(curve.accuracy)} "
             "of all are right.",
             axes=("true class", "predicted class, per cent of the true class"),
-            width=width,
-        )
-
-    figures = [
-        Figure.for_screens(
-            lambda name, width: reliability_figure(curve, name, width),
-            "reliability",
-            f"Calibration, by training posteriors {source}.",
-        ),
-        Figure.for_screens(
-            draw_confusion, "confusion", f"Confusion, by training posteriors {source}."
         ),
     ]
     words = [
@@ -522,8 +506,16 @@ def _classifier(report: Report) -> Section | None:
         "The estimate corrects for these mistakes, and methods on densities need no calibrated "
         "posteriors; but the less the classes are confused, the narrower the intervals.",
     ]
-    confusions = frequent_confusions(confusion, classes)
-    tables = [confusions_table(confusions)] if confusions else []
+    columns = (
+        Heading("True class", numeric=False),
+        Heading("Predicted", numeric=False),
+        Heading("Share of the class"),
+    )
+    rows = tuple(
+        Row((Cell(true), Cell(predicted), Cell(percent(share), round(share, 9))))
+        for true, predicted, share in frequent_confusions(confusion, classes)
+    )
+    tables = [Table("confusions", "Most frequent confusions", columns, rows)] if rows else []
     return Section("classifier", "The classifier", words, figures, tables)
 
 

@@ -5,12 +5,12 @@ instances are records, and what the classifier learnt from are the training exam
 
 Sentences on groups stay true for many groups. The extremes of many groups differ even if all groups
 are the same. A difference is called clear if it exceeds its error by what the largest of all
-differences needs: with m pairs of limits of half widths a and b at level 1 - alpha, and z the
+differences needs: with m pairs of intervals of half widths a and b at level 1 - alpha, and z the
 normal quantile, if it exceeds
 
     sqrt(a^2 + b^2) z(1 - alpha / 2m) / z(1 - alpha / 2),
 
-and if the limits do not overlap, as a reader of the figure would ask.
+and if the intervals do not overlap, as a reader of the figure would ask.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from kdey import status
 from kdey._display import count_of
 from kdey.bags import Array
 from kdey.diagnostics import FitVerdict
-from kdey.diagnostics.fit_check import FitResult
 from kdey.intervals import Estimate
+from kdey.intervals.checks import FitResult
+from kdey.intervals.drift import unavailable
 from kdey.report.drawing import listed, percent, plain_status
 from kdey.report.shown_groups import ClassRow, Group, GroupTable, by_size
 from kdey.status import is_about_checking, problems, status_parts
@@ -42,6 +43,8 @@ _LOOK_ALIKE = -0.25
 _MOST_SETS, _MOST_ALIKE = 2, 5
 #: A sum is known better than a share if its error is at most this part as large.
 _BETTER = 0.5
+#: Classes up to which it is said how large a drift overturns the conclusion; more take too long.
+_MOST_DRIFTING = 8
 #: Intervals wider than this leave a share unknown for most purposes.
 _WIDE = 0.2
 
@@ -67,11 +70,11 @@ def answer(estimate: Estimate, rows: Sequence[ClassRow]) -> list[str]:
         if estimate.target == "bag"
         else f"Of all records like these {estimate.size:,}"
     )
-    named = [_with_limits(row) for row in ordered[:_NAMED]]
+    named = [_with_interval(row) for row in ordered[:_NAMED]]
     return [
         f"{subject}, an estimated {listed(named)}.",
         *_rest(ordered[_NAMED:]),
-        meaning_of_limits(estimate),
+        meaning_of_intervals(estimate),
         *_look_alikes(estimate),
         *_hardly_known(ordered),
         *_against_training(ordered),
@@ -79,9 +82,9 @@ def answer(estimate: Estimate, rows: Sequence[ClassRow]) -> list[str]:
     ]
 
 
-def _with_limits(row: ClassRow) -> str:
-    limits = "" if row.low is None else f" ({percent(row.low)} to {percent(row.high)})"
-    return f"{percent(row.estimate)} are “{row.name}”{limits}"
+def _with_interval(row: ClassRow) -> str:
+    interval = "" if row.low is None else f" ({percent(row.low)} to {percent(row.high)})"
+    return f"{percent(row.estimate)} are “{row.name}”{interval}"
 
 
 def _rest(rest: Sequence[ClassRow]) -> list[str]:
@@ -89,22 +92,22 @@ def _rest(rest: Sequence[ClassRow]) -> list[str]:
     if not rest:
         return []
     if len(rest) == 1:
-        return [f"The remaining {_with_limits(rest[0])}."]
+        return [f"The remaining {_with_interval(rest[0])}."]
     share = sum(row.estimate or 0.0 for row in rest)
     maybe_absent = sum((row.low or 0.0) < 0.0005 for row in rest)
     absent = f"; {maybe_absent} of them may be absent" if maybe_absent else ""
     return [f"The other {len(rest)} classes together make up {percent(share)}{absent}."]
 
 
-def meaning_of_limits(estimate: Estimate) -> str:
-    """Return what the limits in brackets promise."""
+def meaning_of_intervals(estimate: Estimate) -> str:
+    """Return what the intervals in brackets promise."""
     if estimate.method == "none":
-        return "There are no limits on the error of these shares."
+        return "These shares have no intervals."
     level = f"{100 * estimate.confidence:g}\u00a0%"
     which = "all of them hold at once" if estimate.simultaneous else "each of them holds"
     return (
-        f"The limits in brackets are made so that {which} in {level} of such cases, provided that "
-        "only the shares have changed since training."
+        f"The intervals in brackets are made so that {which} in {level} of such cases, provided "
+        "that only the shares have changed since training."
     )
 
 
@@ -193,7 +196,7 @@ def _against_training(rows: Sequence[ClassRow]) -> list[str]:
         return []
     if not changed:
         return [
-            "The share of every class among the training examples lies within its limits: no "
+            "The share of every class among the training examples lies within its interval: no "
             "class has clearly become more or less frequent."
         ]
     changed.sort(key=lambda row: -abs((row.estimate or 0.0) - (row.training or 0.0)))
@@ -203,12 +206,42 @@ def _against_training(rows: Sequence[ClassRow]) -> list[str]:
     ]
     more = len(changed) - _NAMED_CHANGES
     others = count_of(more, "other class lies", "other classes lie")
-    tail = f"; {others} outside the limits too" if more > 0 else ""
+    tail = f"; {others} outside the interval too" if more > 0 else ""
     return [f"Compared with the training examples, {listed(parts)}{tail}."]
 
 
 def _more_or_less(row: ClassRow) -> str:
     return "more" if (row.estimate or 0.0) > (row.training or 0.0) else "less"
+
+
+def withstands_drift(estimate: Estimate) -> list[str]:
+    """Return how large a change of the classes themselves would overturn the main conclusion.
+
+    The conclusion is that the class which differs most from the training examples does differ.
+    """
+    outside = (estimate.low > estimate.training_prevalence) | (
+        estimate.high < estimate.training_prevalence
+    )
+    if (
+        not outside.any()
+        or len(estimate.classes) > _MOST_DRIFTING
+        or unavailable(estimate.uncertainty) is not None
+    ):
+        return []
+    change = estimate.estimate - estimate.training_prevalence
+    i = int(np.argmax(np.where(outside, np.abs(change), -1.0)))
+    bound, side = float(estimate.training_prevalence[i]), "above" if change[i] > 0 else "below"
+    factor = estimate.tipping_point(estimate.classes[i], **{side: bound})
+    conclusion = (
+        f"The conclusion that “{estimate.classes[i]}” is {'more' if change[i] > 0 else 'less'} "
+        "frequent than among the training examples"
+    )
+    if np.isinf(factor):
+        return [f"{conclusion} stands however the classes themselves have changed."]
+    return [
+        f"{conclusion} stands unless the classes themselves have changed, some kinds of their "
+        f"records having become more or less common by a factor of {factor:.2g} or more."
+    ]
 
 
 def _against_naive(rows: Sequence[ClassRow]) -> list[str]:
@@ -220,13 +253,13 @@ def _against_naive(rows: Sequence[ClassRow]) -> list[str]:
     more = f", and outside those of {count_of(others, 'more class', 'more classes')}"
     return [
         "Just counting what the model takes each record for would have said "
-        f"{percent(worst.naive)} for “{worst.name}”, outside the limits{more if others else ''}: "
+        f"{percent(worst.naive)} for “{worst.name}”, outside the interval{more if others else ''}: "
         "such a count passes on the model's mistakes, which these shares are corrected for."
     ]
 
 
 def against_labels(rows: Sequence[ClassRow], look_trained: bool = False) -> list[str]:
-    """Return for which classes the known labels lie outside the limits, if any are known.
+    """Return for which classes the known labels lie outside the interval, if any are known.
 
     Parameters
     ----------
@@ -246,20 +279,20 @@ def against_labels(rows: Sequence[ClassRow], look_trained: bool = False) -> list
     outside = [row for row in known if row.outside(row.truth)]
     if not outside:
         return [
-            "Known labels agree: their shares lie within the limits of every class. (This says "
+            "Known labels agree: their shares lie within the interval of every class. (This says "
             "something only of records that the model was not trained on.)"
         ]
     named = [f"“{row.name}” ({percent(row.truth)} of the labels)" for row in outside[:_NAMED]]
     more = len(outside) - _NAMED
     others = f", and of {more} more" if more > 0 else ""
     return [
-        f"Known labels disagree: their shares lie outside the limits of {listed(named)}{others}. "
+        f"Known labels disagree: their shares lie outside the interval of {listed(named)}{others}. "
         "If the labelled records are all records or a random part of them, the estimate is wrong "
-        "there by more than its limits say."
+        "there by more than its interval says."
     ]
 
 
-#: Confidence of limits that do not say theirs.
+#: Confidence of intervals that do not say theirs.
 _DEFAULT_CONFIDENCE = 0.95
 
 
@@ -398,7 +431,7 @@ def _changes(table: GroupTable) -> list[str]:
 
 
 def _spread(table: GroupTable) -> list[str]:
-    """Return the class that differs most between groups, if limits show it."""
+    """Return the class that differs most between groups, if intervals show it."""
     usable = _usable(table.groups)
     if len(usable) < 2:
         return []
@@ -444,8 +477,8 @@ def _apart(a: ClassRow, b: ClassRow, n_pairs: int, confidence: float | None) -> 
     error = float((reach_up**2 + reach_down**2) ** 0.5)
     alpha = 1 - (_DEFAULT_CONFIDENCE if confidence is None else confidence)
     wider = float(norm.isf(alpha / (2 * max(n_pairs, 1))) / norm.isf(alpha / 2))
-    limits_apart = (lower.high or 0.0) < (upper.low or 0.0)
-    return limits_apart and _share(upper) - _share(lower) > wider * error
+    intervals_apart = (lower.high or 0.0) < (upper.low or 0.0)
+    return intervals_apart and _share(upper) - _share(lower) > wider * error
 
 
 #: Tone and headline of the status of a fit check; other statuses say that there was none.
@@ -492,7 +525,7 @@ def fit_result(result: FitResult) -> str:
         )
     return (
         f"{_MISFIT}: the classes look different from before, so that the shares may be wrong by "
-        "more than the limits say."
+        "more than the intervals say."
     )
 
 

@@ -22,12 +22,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey._caching import Derived
 from kdey.bags import Array, Bags, Indices
 from kdey.classifiers import ClassifierOutput, strictest
 from kdey.posteriors import TrainingPosteriors
@@ -44,12 +43,36 @@ __all__ = [
 ]
 
 
+T = TypeVar("T")
 #: From training weights of n replicates, shape (n, n_training), to the templates of each, shape
 #: (n, r, k), or to the densities of m points, shape (n, m, k).
 Replicator: TypeAlias = Callable[[Array], Array]
 
 #: From a tensor of posteriors to the tensor of their rows.
 TensorFunction: TypeAlias = Callable[[Any], Any]
+
+
+class Derived:
+    """Base of frozen objects that keep what is computed from them.
+
+    What is kept is neither pickled nor copied nor stored in model files: it is computed again when
+    it is needed.
+    """
+
+    def derived(self, name: str, compute: Callable[[], T]) -> T:
+        """Return what ``compute`` returns, computed once per object under this name.
+
+        Threads that ask for the same value at the same time may compute it twice, but all of them
+        get the same object.
+        """
+        kept: dict[str, Any] = self.__dict__.setdefault("_derived", {})
+        if name not in kept:
+            kept.setdefault(name, compute())
+        return cast(T, kept[name])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields, without what is computed from them."""
+        return {name: value for name, value in vars(self).items() if name != "_derived"}
 
 
 class Rows:

@@ -245,10 +245,6 @@ class EmbeddingMap(RowMap):
             self, templates=gram + level, shift=overall - means + level, origin=overall + level
         )
 
-    def times(self, multiple: float) -> EmbeddingMap:
-        """Return the spec whose width is a multiple of the median distance."""
-        return replace(self, width="median", multiple=multiple)
-
     def _with_width(self, points: Array, weights: Array) -> EmbeddingMap:
         """Return the spec with a number as width, by the median rule if none is given."""
         if not isinstance(self.width, str):

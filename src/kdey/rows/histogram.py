@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from kdey.bags import Array, Bags, Indices
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows import ArrayRows, RowMap, Rows, class_means, fitted, no_templates
-from kdey.validation import check_choice
+from kdey.validation import check_choice, check_count
 
 Codes = NDArray[np.int64]
 
@@ -58,7 +58,7 @@ class HistogramMap(RowMap):
     high: Array = fitted()
 
     def __post_init__(self) -> None:
-        check_n_bins(self.n_bins)
+        check_count(self.n_bins, "n_bins", least=2)
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> HistogramMap:
         """Return the map, with the histograms of the training classes as templates."""
@@ -121,14 +121,6 @@ class HistogramRows(Rows):
             shape = out.shape
             out = np.cumsum(out.reshape(len(bags), n_channels, self.n_bins), axis=2).reshape(shape)
         return out
-
-
-def check_n_bins(n_bins: Any) -> int:
-    """Return ``n_bins`` as an int; raises ValueError unless it is at least 2."""
-    is_whole = isinstance(n_bins, int | np.integer) and not isinstance(n_bins, bool)
-    if not is_whole or n_bins < 2:
-        raise ValueError(f"n_bins must be an integer of at least 2, got {n_bins!r}")
-    return int(n_bins)
 
 
 def _runs_of_bags(bags: Bags) -> list[tuple[int, int]]:

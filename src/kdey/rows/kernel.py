@@ -28,14 +28,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from kdey._caching import Derived
 from kdey._display import warn
 from kdey.bags import Array, Bags, Indices, offsets_of
-from kdey.kernels import PackedReferences, Precision, class_log_sums, kernel_means
-from kdey.kernels.geometry import check_bandwidth, check_geometry, resolve_bandwidth, transform
+from kdey.kernels import (
+    PackedReferences,
+    Precision,
+    check_bandwidth,
+    check_geometry,
+    check_precision,
+    class_log_sums,
+    kernel_means,
+    resolve_bandwidth,
+    transform,
+)
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows import (
     ArrayRows,
+    Derived,
     Replicator,
     RowMap,
     Rows,
@@ -70,10 +79,6 @@ class KernelMap(RowMap):
         def references(self) -> ClassReferences:
             """The references of the classes."""
 
-    def with_kernel(self, kernel: KernelSpec) -> Self:
-        """Return the map with another kernel."""
-        return replace(self, kernel=kernel)
-
     def prepare(self, n_threads: int = 1) -> None:
         """Pack the references."""
         self.references.packed(n_threads)
@@ -88,7 +93,7 @@ class KernelSpec:
     bandwidth : float or {"scott", "silverman"}
     kernel : {"gaussian", "aitchison", "ilr"}
     shrinkage : float
-        Only for log-ratios; see :func:`kdey.kernels.geometry.transform`.
+        Only for log-ratios; see :func:`kdey.kernels.transform`.
     precision : {"mixed", "double"}
     """
 
@@ -100,8 +105,7 @@ class KernelSpec:
     def __post_init__(self) -> None:
         check_bandwidth(self.bandwidth)
         check_geometry(self.kernel, self.shrinkage)
-        if not isinstance(self.precision, str) or self.precision not in ("mixed", "double"):
-            raise ValueError(f"precision must be 'mixed' or 'double', got {self.precision!r}")
+        check_precision(self.precision)
 
     @property
     def family(self) -> tuple[Any, ...]:

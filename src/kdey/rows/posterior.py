@@ -27,7 +27,7 @@ from scipy.special import digamma, gammaln, polygamma, softmax
 from kdey.bags import Array
 from kdey.calibration import make_calibrator
 from kdey.classifiers import ClassifierOutput
-from kdey.kernels.geometry import check_shrinkage
+from kdey.kernels import check_shrinkage
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows import (
     ArrayRows,
@@ -251,7 +251,7 @@ class DirichletMap(RowMap):
         points = shrink_zeros(training.required(), self.shrinkage)
         weights = training.weights
         parameters = [
-            fit_dirichlet(points[members], None if weights is None else weights[members]).alpha
+            fit_dirichlet(points[members], None if weights is None else weights[members])[0]
             for members in (training.labels == i for i in range(n_classes))
         ]
         return replace(self, parameters=np.array(parameters))
@@ -266,28 +266,6 @@ class DirichletMap(RowMap):
         return ArrayRows(
             dirichlet_log_density(shrink_zeros(points, self.shrinkage), self.parameters)
         )
-
-
-@dataclass(frozen=True, eq=False)
-class DirichletFit:
-    """A fitted Dirichlet distribution.
-
-    Attributes
-    ----------
-    alpha : float64 array of shape (k,)
-    n_iter : int
-        Newton steps taken.
-    converged : bool
-        Whether a further step would gain less than the tolerance; False if the concentration was
-        capped.
-    log_likelihood : float
-        The objective F: mean log-density of the rows.
-    """
-
-    alpha: Array
-    n_iter: int
-    converged: bool
-    log_likelihood: float
 
 
 def shrink_zeros(posteriors: ArrayLike, shrinkage: float = SHRINKAGE) -> Array:
@@ -311,7 +289,7 @@ def fit_dirichlet(
     *,
     tol: float = 1e-12,
     max_iter: int = 200,
-) -> DirichletFit:
+) -> tuple[Array, bool]:
     """Fit a Dirichlet distribution to rows of the open simplex by maximum likelihood.
 
     If the rows are so nearly equal that the optimal concentration would exceed
@@ -330,7 +308,10 @@ def fit_dirichlet(
 
     Returns
     -------
-    fit : DirichletFit
+    alpha : float64 array of shape (k,)
+    converged : bool
+        Whether a further step would gain less than the tolerance; False if the concentration was
+        capped.
 
     Raises
     ------
@@ -353,8 +334,7 @@ def fit_dirichlet(
             UserWarning,
             stacklevel=2,
         )
-        alpha = MAX_CONCENTRATION * np.asarray(softmax(g))
-        return DirichletFit(alpha, 0, False, _objective(alpha, g))
+        return MAX_CONCENTRATION * np.asarray(softmax(g)), False
     return _newton(_moment_start(p, w), g, tol, max_iter)
 
 
@@ -398,15 +378,15 @@ def _moment_start(p: Array, w: Array) -> Array:
     return mean * concentration
 
 
-def _newton(alpha: Array, g: Array, tol: float, max_iter: int) -> DirichletFit:
+def _newton(alpha: Array, g: Array, tol: float, max_iter: int) -> tuple[Array, bool]:
     value = _objective(alpha, g)
-    for n_iter in range(1, max_iter + 1):
+    for _ in range(max_iter):
         step, gain = _newton_step(alpha, g)
         moved, reached = _backtrack(alpha, step, gain, value, g)
         if gain <= tol:
-            return DirichletFit(moved, n_iter, True, reached)
+            return moved, True
         alpha, value = moved, reached
-    return DirichletFit(alpha, max_iter, False, value)
+    return alpha, False
 
 
 def _newton_step(alpha: Array, g: Array) -> tuple[Array, float]:

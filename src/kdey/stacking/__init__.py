@@ -4,12 +4,63 @@ A *member* is a classifier with a likelihood method. Its predictive distribution
 of the class of an instance at the training prevalence. The distributions of all members are
 averaged with the weights that make the held-out labels most likely (``pooled_classifier``). The
 average is a classifier like any other, which is recalibrated and then matched by maximum likelihood
-(``pooled_rows``). ``portfolio`` has the classifiers, and ``stage`` fits them.
+(``pooled_rows``).
+
+When the user names no classifiers, three kinds of model that fail in different ways are combined,
+each maintained by scikit-learn: a linear one, a forest, and boosted trees (:func:`portfolio`).
+Multilayer perceptrons, nearest neighbours and kernel features were tried and did not earn their
+time (docs/decisions/0019-stacking.md).
+
+The stage cross-fits the candidates and pools the useful members. It returns what the stage of a
+single classifier returns (:class:`kdey.posteriors.FittedStage`), so that everything behind it works
+as for one classifier.
 """
 
-from kdey.stacking.pooled_classifier import CLASSIFIERS, PooledClassifier
-from kdey.stacking.pooled_rows import MemberRecord, StackRecord
-from kdey.stacking.stage import FitProgress, MemberWarning
+from __future__ import annotations
+
+import pickle
+import time
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kdey._fingerprints import fingerprint
+from kdey._io import check_private, write_whole
+from kdey._parallel import thread_count
+from kdey.bags import Indices
+from kdey.classifiers import Split, make_splits
+from kdey.posteriors import (
+    ClassifierStage,
+    FittedStage,
+    TrainingPosteriors,
+    check_classifier,
+    cross_fit,
+    warn_about_rare_classes,
+)
+from kdey.stacking.pooled_classifier import (
+    CLASSIFIERS,
+    KERNEL_LABELS,
+    TEXT_CLASSIFIERS,
+    FittedMember,
+    HeldOut,
+    MemberMethod,
+    PooledClassifier,
+    best_pool,
+    fit_member,
+    openmp_threads,
+    usable_methods,
+)
+from kdey.stacking.pooled_rows import MemberRecord, StackRecord, record_pool
+from kdey.tables.features import SparseColumns, prepare, reading_tables, sparse_columns
+from kdey.tables.schema import Kind, TableSchema
+from kdey.tuning.trials import TuningPlan
 
 __all__ = [
     "CLASSIFIERS",
@@ -19,3 +70,433 @@ __all__ = [
     "PooledClassifier",
     "StackRecord",
 ]
+
+#: Time of a cross-fit relative to the logistic regression's, to guess how much time is left.
+_COSTS = {"logistic regression": 1.0, "extra trees": 3.0, "gradient boosting": 10.0}
+_OTHER_COST = 3.0
+#: Classifiers that are fitted on all instances once more. Boosted trees are surer on new instances
+#: when refitted than their fold models were, so these score new instances instead.
+_REFITTED = frozenset({"logistic regression", "extra trees", "naive Bayes"})
+#: For each value of the parameter ``effort``: folds of the cross-validation, trees of the forest,
+#: and rounds of boosting.
+EFFORTS: Mapping[str, tuple[int, int, int]] = {
+    "low": (3, 50, 50),
+    "default": (5, 100, 100),
+    "high": (10, 300, 200),
+}
+
+
+#: A classifier that may join the pool, with its preparation, and whether new instances are scored
+#: by a model that is fitted on all training instances; otherwise by the mean of the fold models.
+Candidate: TypeAlias = tuple[Any, bool]
+
+
+def portfolio(
+    classifiers: Any,
+    kinds: Sequence[Kind] | None,
+    effort: str,
+    random_state: Any = None,
+    *,
+    sparse: SparseColumns | None = None,
+) -> dict[str, Candidate]:
+    """Return by name the candidates that the parameter ``classifiers`` of a quantifier stands for.
+
+    Parameters
+    ----------
+    classifiers : "auto", str, classifier, sequence of these, or mapping from names to classifiers
+        A name is one of the portfolio, with the preparation that it needs. Other classifiers are
+        used as they are.
+    kinds : sequence of {"number", "category", "text"} or None
+        Kind of each column of X; None means that all are numbers.
+    effort : {"low", "default", "high"}
+    random_state : int or None
+    sparse : {"alike", "mixed"} or None
+        Columns of a sparse matrix (``kdey.tables.features.sparse_columns``).
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, or there are no classifiers.
+    """
+    named: list[tuple[str, Any]] = []
+    if isinstance(classifiers, str) and classifiers == "auto":
+        has_text = sparse is not None or (kinds is not None and "text" in kinds)
+        named = [(name, name) for name in (TEXT_CLASSIFIERS if has_text else CLASSIFIERS)]
+    elif isinstance(classifiers, Mapping):
+        named = [(str(name), value) for name, value in classifiers.items()]
+    elif isinstance(classifiers, Iterable) and not isinstance(classifiers, str):
+        named = _distinct([(_name_of(value), value) for value in classifiers])
+    else:
+        named = [(_name_of(classifiers), classifiers)]
+    if not named:
+        raise ValueError('classifiers is empty: name at least one, or use "auto"')
+    made = {}
+    for name, value in named:
+        if isinstance(value, str):
+            classifier = named_classifier(value, effort, random_state)
+            made[name] = prepare(classifier, kinds, sparse=sparse), value in _REFITTED
+            continue
+        try:
+            check_classifier(value)
+        except TypeError as error:
+            raise TypeError(f"classifiers: {error}") from error
+        made[name] = value, False
+    return made
+
+
+def named_classifier(name: str, effort: str, random_state: Any = None) -> Any:
+    """Return a classifier of the portfolio, without its preparation.
+
+    Parameters
+    ----------
+    name : str
+    effort : {"low", "default", "high"}
+    random_state : int or None
+
+    Raises
+    ------
+    ValueError
+        If the portfolio has no classifier of this name.
+    """
+    from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+    from sklearn.linear_model import LogisticRegression  # slow to import
+    from sklearn.naive_bayes import ComplementNB
+
+    _, trees, rounds = EFFORTS[effort]
+    # A seed of its own, so that equal data give equal models where the user names none.
+    seed = 0 if random_state is None else random_state
+    if name == "logistic regression":
+        return LogisticRegression(max_iter=1000)
+    if name == "extra trees":
+        return ExtraTreesClassifier(trees, random_state=seed)
+    if name == "gradient boosting":
+        # Small steps and trees: on 18 sets as good as larger ones, in half the time and space.
+        return HistGradientBoostingClassifier(
+            learning_rate=0.05,
+            max_iter=rounds,
+            max_leaf_nodes=15,
+            early_stopping=False,
+            random_state=seed,
+        )
+    if name == "naive Bayes":
+        return ComplementNB()
+    known = ", ".join(dict.fromkeys((*CLASSIFIERS, *TEXT_CLASSIFIERS)))
+    raise ValueError(
+        f'classifiers: {name!r} is unknown; use "auto", names among {known}, or classifiers of '
+        "scikit-learn"
+    )
+
+
+def _name_of(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, type):
+        raise TypeError(f"classifiers must be instances, got the class {value.__name__}")
+    steps = getattr(value, "steps", None)  # a pipeline is named after its last step
+    last = value if not steps else steps[-1][1]
+    return type(getattr(last, "estimator", last)).__name__
+
+
+def _distinct(named: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Append numbers to the names that occur several times."""
+    names = [name for name, _ in named]
+    seen: dict[str, int] = {}
+    out = []
+    for name, value in named:
+        seen[name] = seen.get(name, 0) + 1
+        out.append((name if names.count(name) == 1 else f"{name} {seen[name]}", value))
+    return out
+
+
+class MemberWarning(UserWarning):
+    """A classifier or a method could not take part in the pool."""
+
+
+@dataclass(frozen=True)
+class FitProgress:
+    """How far a fit is.
+
+    Attributes
+    ----------
+    step : str
+        What was just finished, in words.
+    done, total : int
+        Finished classifiers, and all of them.
+    seconds : float
+        Time since the start.
+    seconds_left : float
+        A guess.
+    """
+
+    step: str
+    done: int
+    total: int
+    seconds: float
+    seconds_left: float
+
+
+@dataclass(frozen=True, eq=False)
+class PooledStage(ClassifierStage):
+    """Everything that the pool of a quantifier depends on.
+
+    Attributes
+    ----------
+    classifier : the parameter ``classifiers`` of a quantifier; see :func:`portfolio`
+        A limit on time drops classifiers from the last to the first.
+    cv : int
+    random_state : int, RandomState or None
+    effort : {"low", "default", "high"}
+    methods : tuple of MemberMethod
+    plan : TuningPlan
+        How the errors of members on held-out bags are measured.
+    time_limit : float or None
+        Seconds; the first classifier is fitted in any case.
+    size_limit : float or None
+        Bytes of the models in a file.
+    schema : TableSchema or None
+        By which the pool reads tables; X has its features.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not allowed.
+    """
+
+    effort: str = "default"
+    methods: tuple[MemberMethod, ...] = ()
+    plan: TuningPlan = field(default_factory=TuningPlan)
+    time_limit: float | None = None
+    size_limit: float | None = None
+    schema: TableSchema | None = None
+
+    def __post_init__(self) -> None:
+        self.candidates()
+        for name, value in (("time_limit", self.time_limit), ("size_limit", self.size_limit)):
+            is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+            if value is not None and not (is_number and value > 0):
+                raise ValueError(f"{name} must be None or a positive number, got {value!r}")
+
+    def candidates(self, sparse: SparseColumns | None = None) -> dict[str, Candidate]:
+        """Return by name what may join the pool; ``sparse`` as for :func:`portfolio`."""
+        kinds = None if self.schema is None else self.schema.kinds
+        return portfolio(self.classifier, kinds, self.effort, self.random_state, sparse=sparse)
+
+    def fit(
+        self,
+        X: Any,
+        codes: Indices,
+        classes: NDArray[Any],
+        sample_weight: ArrayLike | None = None,
+        n_jobs: int | None = None,
+        keep_bytes: float = 0,
+        *,
+        progress: Callable[[FitProgress], None] | None = None,
+        cache: str | PathLike[str] | None = None,
+    ) -> FittedStage:
+        """Return the pool fitted on instances ``X`` with labels ``classes[codes]``.
+
+        Parameters
+        ----------
+        X, codes, classes, sample_weight, n_jobs
+            See ``kdey.posteriors.ClassifierStage``.
+        keep_bytes : float
+            Not used: the models of the folds score new instances, and are kept in any case.
+        progress : callable, optional
+            Called after each classifier.
+        cache : path-like, optional
+            A folder that keeps the fits of each classifier, so that a fit that was stopped can go
+            on. The files are pickles, which can run code when read: a folder that others can
+            write to is refused.
+        """
+        if cache is not None:
+            check_private(cache)
+        splits = make_splits(self.cv, X, codes, classes, random_state=self.random_state)
+        data = (X, codes, classes, splits, sample_weight)
+        candidates = self.candidates(sparse_columns(X))
+        run = _PoolFit(self, candidates, *data, n_jobs, progress, cache)
+        fits = run.cross_fits()
+        pool = run.pool(fits)
+        warn_about_rare_classes(self.cv, codes, len(classes), splits)
+        return run.finished(fits, pool)
+
+
+@dataclass(eq=False)
+class _PoolFit:
+    """One fit of a pool, and what was left out on the way."""
+
+    stage: PooledStage
+    candidates: Mapping[str, Candidate]
+    X: Any
+    codes: Indices
+    classes: NDArray[Any]
+    splits: list[Split]
+    sample_weight: ArrayLike | None
+    n_jobs: int | None
+    progress: Callable[[FitProgress], None] | None
+    cache: str | PathLike[str] | None
+    start: float = field(default_factory=time.monotonic)
+    left_out: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def leave_out(self, name: str, reason: str) -> None:
+        self.left_out[name] = reason
+        warnings.warn(f"{name} is left out of the pool: {reason}", MemberWarning, stacklevel=7)
+
+    def cross_fits(self) -> dict[str, FittedStage]:
+        """Return the fits of all candidates that could be fitted, by name."""
+        fits: dict[str, FittedStage] = {}
+        error: Exception | None = None
+        limit = self.stage.time_limit
+        for number, name in enumerate(self.candidates):
+            started = time.monotonic()
+            try:
+                # The first one is fitted in any case.
+                deadline = None if limit is None or not fits else self.start + limit
+                fits[name] = self._cross_fit(name, deadline)
+            except TimeoutError as late:
+                self.leave_out(name, f"time_limit={limit:g} s, and {late}")
+            except Exception as failure:  # classifiers of users may raise anything
+                error = failure
+                self.leave_out(name, f"its fit failed ({_first_line(failure)})")
+            self.seconds[name] = time.monotonic() - started
+            self._report(name, number + 1)
+        if not fits:
+            assert error is not None, "the first classifier has no deadline"
+            raise error
+        return fits
+
+    def _cross_fit(self, name: str, deadline: float | None) -> FittedStage:
+        (classifier, refit), file = self.candidates[name], None
+        if self.cache is not None:
+            key = fingerprint(
+                *(classifier, refit, self.X, self.codes, self.classes),
+                *(self.splits, self.sample_weight),
+            )
+            file = Path(self.cache) / f"{key}.fits"
+            kept = _read_fits(file)
+            if kept is not None:
+                return kept
+        if deadline is not None and time.monotonic() > deadline:
+            raise TimeoutError("the others have used it up")
+        with openmp_threads(name, len(self.codes)):
+            fits = cross_fit(
+                classifier,
+                self.X,
+                self.codes,
+                self.classes,
+                self.splits,
+                sample_weight=self.sample_weight,
+                n_jobs=self.n_jobs,
+                refit=refit,
+                deadline=deadline,
+            )
+        if file is not None:
+            write_whole(file, pickle.dumps(fits))
+        return fits
+
+    def _report(self, name: str, done: int) -> None:
+        if self.progress is None:
+            return
+        costs = [_COSTS.get(name, _OTHER_COST) for name in self.candidates]
+        seconds = time.monotonic() - self.start
+        left = seconds * sum(costs[done:]) / sum(costs[:done])
+        self.progress(FitProgress(name, done, len(costs), seconds, left))
+
+    def pool(self, fits: dict[str, FittedStage]) -> HeldOut:
+        """Return the pool of the members that are worth their weight."""
+        n_threads = thread_count(self.n_jobs)
+        trainings = {name: self._training(fit, fits) for name, fit in fits.items()}
+        methods = usable_methods(self.stage.methods, next(iter(trainings.values())))
+        for method in self.stage.methods:
+            if method not in methods:
+                self.left_out[method.name] = f"kernels need {KERNEL_LABELS} labels"
+        members: list[FittedMember] = []
+        for name, training in trainings.items():
+            for method in methods:
+                try:
+                    members.append(fit_member(name, method, training, len(self.classes), n_threads))
+                except ValueError as failure:
+                    self.leave_out(f"{method.name} on {name}", _first_line(failure))
+        if not members:
+            raise ValueError("no method could be fitted to the posteriors of any classifier")
+        return self._within_size(best_pool(members, trainings, n_threads), fits)
+
+    def _training(self, fit: FittedStage, fits: dict[str, FittedStage]) -> TrainingPosteriors:
+        """Return training posteriors whose rows are those of all other classifiers.
+
+        A frozen classifier scores all instances once; splits may leave out or repeat some.
+        """
+        if fit.fold_models:
+            return fit.training
+        other = next((f.training for f in fits.values() if f.fold_models), None)
+        if other is None or other.instances is None:
+            return fit.training
+        return replace(other, posteriors=fit.training.required()[other.instances])
+
+    def _within_size(self, pool: HeldOut, fits: dict[str, FittedStage]) -> HeldOut:
+        """Return the pool without the largest classifiers, until it is as small as asked for."""
+        limit = self.stage.size_limit
+        while limit is not None:
+            sizes = {m.classifier: 0 for m in pool.members}
+            sizes = {name: model_bytes(self._models(name, fits)) for name in sizes}
+            total = sum(sizes.values()) + model_bytes(pool.members)
+            if total <= limit or len(sizes) == 1:
+                if total > limit:
+                    warnings.warn(
+                        f"the model takes about {total / 1e6:.0f} MB, more than the size_limit of "
+                        f"{limit / 1e6:.0f} MB",
+                        MemberWarning,
+                        stacklevel=7,
+                    )
+                return pool
+            largest = max(sizes, key=lambda name: sizes[name])
+            self.leave_out(
+                largest,
+                f"it takes {sizes[largest] / 1e6:.0f} MB, and size_limit={limit / 1e6:.0f} MB",
+            )
+            pool = pool.keep([i for i, m in enumerate(pool.members) if m.classifier != largest])
+        return pool
+
+    def _models(self, name: str, fits: dict[str, FittedStage]) -> list[Any]:
+        """Return the models that score new instances."""
+        fit = fits[name]
+        return list(fit.fold_models or ()) if fit.classifier is None else [fit.classifier]
+
+    def finished(self, fits: dict[str, FittedStage], pool: HeldOut) -> FittedStage:
+        """Return the pool as a classifier, and its training posteriors."""
+        names = list(dict.fromkeys(member.classifier for member in pool.members))
+        classifier = PooledClassifier(
+            {name: self.candidates[name][0] for name in names},
+            pool.members,
+            pool.weights,
+            thread_count(self.n_jobs),
+        )
+        models = {name: self._models(name, fits) for name in names}
+        classifier.set_models(models, self.classes, self.X)
+        training = self._training(fits[names[0]], fits)
+        record = record_pool(pool, training, self.stage.plan, thread_count(self.n_jobs))
+        classifier.record_ = replace(record, left_out=self.left_out, seconds=self.seconds)
+        schema = self.stage.schema
+        return FittedStage(
+            classifier if schema is None else reading_tables(classifier, schema),
+            replace(training, posteriors=pool.posteriors),
+        )
+
+
+def _read_fits(file: Path) -> FittedStage | None:
+    """Return the fits that a file keeps; None if there are none, or they are damaged."""
+    try:
+        fits = pickle.loads(file.read_bytes())
+    except (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError):
+        return None
+    return fits if isinstance(fits, FittedStage) else None
+
+
+def model_bytes(models: Any) -> int:
+    """Return about how many bytes models take in a file, which is compressed."""
+    return len(zlib.compress(pickle.dumps(models), 1))
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

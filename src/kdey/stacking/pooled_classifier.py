@@ -58,7 +58,7 @@ from kdey.posteriors import (
 from kdey.rows import CompositeMap, RowMap, RowSpec
 from kdey.rows.kernel import BandwidthWarning, KernelMap
 from kdey.simplex import row_sums, softmax_rows
-from kdey.tuning.automatic import AutomaticKernel
+from kdey.tuning import AutomaticKernel
 
 #: Smallest probability of a class in a predictive distribution. A member that is certain and wrong
 #: then costs the pool a bounded amount.
@@ -338,7 +338,7 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
         ]
         results = iter(run_in_threads(jobs, self.n_threads))
         scores = {
-            name: _geometric_mean(models, [next(results) for _ in models], self.classes_)
+            name: geometric_mean(models, [next(results) for _ in models], self.classes_)
             for name, models in self.models_.items()
         }
         return pool_posteriors(self.members, np.asarray(self.weights), scores, self.n_threads)
@@ -407,27 +407,15 @@ def _predict(name: str, model: Any, X: Any, classes: NDArray[Any]) -> Posteriors
         return predict_posteriors(model, X, classes)
 
 
-def mean_posteriors(models: Sequence[Any], X: Any, classes: NDArray[Any]) -> Posteriors:
+def geometric_mean(
+    models: Sequence[Any], posteriors: Sequence[Posteriors], classes: NDArray[Any]
+) -> Posteriors:
     """Return the normalised geometric mean of the posteriors of several models, shape (m, k).
 
     BCTS commutes with this mean, so posteriors that were calibrated on one model each stay
     calibrated, but for the noise between the models, which the mean reduces. A model that has not
     seen a class has no say about it.
-
-    Parameters
-    ----------
-    models : sequence of fitted classifiers
-    X : instances, m of them
-    classes : array of shape (k,)
     """
-    posteriors = [predict_posteriors(model, X, classes) for model in models]
-    return _geometric_mean(models, posteriors, classes)
-
-
-def _geometric_mean(
-    models: Sequence[Any], posteriors: Sequence[Posteriors], classes: NDArray[Any]
-) -> Posteriors:
-    """Return what :func:`mean_posteriors` does, from the posteriors of each model."""
     if len(models) == 1:
         return posteriors[0]
     total: Any = 0.0
@@ -492,10 +480,6 @@ class HeldOut:
         members = [self.members[i] for i in positions]
         kept = self.distributions[list(positions)]
         return _pool(members, kept, self.labels, self.sample_weight)
-
-    def without_classifier(self, name: str) -> HeldOut:
-        """Return the pool of the members on other classifiers."""
-        return self.keep([i for i, m in enumerate(self.members) if m.classifier != name])
 
 
 def held_out(

@@ -47,7 +47,7 @@ from kdey.stacking.pooled_classifier import (
     held_out,
     pool_posteriors,
 )
-from kdey.tuning.automatic import ChoosingSpec
+from kdey.tuning import ChoosingSpec
 from kdey.tuning.trials import (
     HoldOut,
     Trial,
@@ -216,7 +216,7 @@ def complete_hold_outs(
     plan : TuningPlan
     effort : TuningEffort
     """
-    hold_outs = make_hold_outs(training, n_classes, plan.bag_size, plan.seed(), effort)
+    hold_outs = make_hold_outs(training, n_classes, plan, plan.seed(), effort)
     return [hold_out for hold_out in hold_outs if hold_out.n_classes == n_classes]
 
 
@@ -294,7 +294,7 @@ class SmoothedRatioRows(ChoosingSpec):
             for j in range(len(SHARES))
         ]
         tuning = plan.record("pseudo_share", trials, seed, scorer)
-        return tuning, ratio_rows(POWERS[power], SHARES[share])
+        return tuning, RatioMap(SharpenedBCTS(POWERS[power]), SHARES[share])
 
     def _errors(self, scorer: TrialScorer, hold_out: HoldOut) -> Array:
         """Return the errors on one hold-out, shape (n_powers, n_shares, n_bags)."""
@@ -323,12 +323,7 @@ class SmoothedRatioRows(ChoosingSpec):
         )
         trial = _make_trial(1.0, 0.0, None, True)
         tuning = self.plan.record_unlearnt("pseudo_share", trial, seed, reason, warning)
-        return tuning, ratio_rows(1.0, 0.0)
-
-
-def ratio_rows(power: float, share: float) -> RatioMap:
-    """Return the spec of recalibrated density ratios with a given power and share."""
-    return RatioMap(SharpenedBCTS(power), share)
+        return tuning, RatioMap(SharpenedBCTS(1.0), 0.0)
 
 
 def _make_trial(power: float, share: float, errors: Array | None, chosen: bool) -> Trial:

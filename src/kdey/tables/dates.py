@@ -1,7 +1,8 @@
-"""Dates that are written as text: how a column writes them, and what they are.
+"""Dates that are written as text or as numbers: how a column writes them, and what they are.
 
 ISO 8601 is understood by itself. Other dates are a day, a month and a year in some order: where the
-column shows the order (a 31 is no month) it is taken, and where it does not the user is asked.
+column shows the order (a 31 is no month) it is taken, and where it does not the user is asked. The
+serial numbers that spreadsheets keep in the place of dates are read where the user says so.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -28,6 +29,10 @@ _YEAR_LAST = re.compile(
     rf"(?P<first>\d{{1,2}})(?P<mark>[./-])(?P<second>\d{{1,2}})(?P=mark)\d{{4}}{_CLOCK}", re.ASCII
 )
 _INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)
+#: The format of serial numbers: 45292 is 2024-01-01. The last one is 9999-12-31, and the sixtieth
+#: is a day that spreadsheets count and that never was, 1900-02-29.
+EXCEL = "excel"
+_LAST_SERIAL, _NO_SERIAL = 2_958_466.0, 60
 #: Directives of strftime that tell the time of day.
 _CLOCK_DIRECTIVES = re.compile(r"%-?[HIMSfXcpT]")
 
@@ -38,15 +43,16 @@ class TimeFormat:
 
     Attributes
     ----------
-    kind : {"iso", "pattern", "integer", "text"}
-        ISO 8601; a pattern of strftime; whole numbers; or anything else, which stays text.
+    kind : {"iso", "pattern", "excel", "integer", "text"}
+        ISO 8601; a pattern of strftime; serial numbers of a spreadsheet; whole numbers; or anything
+        else, which stays text.
     pattern : str
         Of the kind "pattern": without the time of day where ``has_clock`` is found in each cell.
     has_clock : bool
         Whether some cell has a time of day, so that the column holds instants and not dates.
     """
 
-    kind: Literal["iso", "pattern", "integer", "text"] = "iso"
+    kind: Literal["iso", "pattern", "excel", "integer", "text"] = "iso"
     pattern: str = ""
     has_clock: bool = True
 
@@ -55,7 +61,7 @@ class TimeFormat:
 
         Parameters
         ----------
-        column : narwhals series of texts
+        column : narwhals series of texts, or of numbers if they are serial numbers
         first : int
             Number of the column's first row, for messages.
 
@@ -84,11 +90,14 @@ class TimeFormat:
         as_dates = not self.has_clock and not column.implementation.is_pandas_like()
         return made.cast(nw.Date) if as_dates else made
 
-    def _value(self, text: str | None) -> datetime | int | None:
+    def _value(self, text: str | float | None) -> datetime | int | None:
         if _is_missing(text):
             return None
         assert text is not None
         try:
+            if self.kind == "excel":
+                return _by_serial(float(text), self.has_clock)
+            text = str(text)
             if self.kind == "integer":
                 return int(text)
             if self.kind == "iso":
@@ -101,10 +110,11 @@ class TimeFormat:
         wanted = {
             "iso": "dates such as 2024-01-31 or 2024-01-31T12:00",
             "integer": "whole numbers, as in the other rows",
+            "excel": "serial numbers of dates, such as 45292",
         }.get(self.kind, f"dates written as {self.pattern!r}")
         what_to_do = (
             "correct the row, or the pattern"
-            if self.kind == "pattern"
+            if self.kind in ("pattern", "excel")
             else "say how its dates are written, such as date_format='%d.%m.%Y'"
         )
         return (
@@ -123,8 +133,8 @@ def integer_series(column: Series, values: Sequence[Any]) -> Series:
     return nw.new_series(column.name, list(values), dtype, backend=column.implementation)
 
 
-def _is_missing(text: str | None) -> bool:
-    return text is None or text != text or is_missing_text(text)
+def _is_missing(text: str | float | None) -> bool:
+    return text is None or text != text or (isinstance(text, str) and is_missing_text(text))
 
 
 def _iso(text: str) -> datetime:
@@ -136,6 +146,15 @@ def _iso(text: str) -> datetime:
 
 def _by_pattern(text: str, pattern: str) -> datetime:
     return datetime.strptime(text, pattern).replace(tzinfo=None)
+
+
+def _by_serial(number: float, has_clock: bool) -> datetime:
+    if not 1 <= number < _LAST_SERIAL or int(number) == _NO_SERIAL:
+        raise ValueError
+    days = number if has_clock else int(number)
+    day = datetime(1899, 12, 30 if number > _NO_SERIAL else 31) + timedelta(days=days)
+    # Seconds are as exact as a spreadsheet's fractions of a day.
+    return (day + timedelta(microseconds=500_000)).replace(microsecond=0)
 
 
 @dataclass
@@ -249,7 +268,7 @@ class TimeFormatFinder:
         return (
             f"time column {self.name!r} must hold dates such as 2024-01-31 or 2024-01-31T12:00, "
             f"but row {row} has {text[:40]!r}: say how its dates are written, such as "
-            "date_format='%d.%m.%Y'"
+            f"date_format='{EXCEL if odd == 'integer' else '%d.%m.%Y'}'"
         )
 
 
@@ -273,6 +292,15 @@ def _clock_pattern(clock: str | None) -> str:
     return f"{clock[0]}%H:%M" + (f":%S{fraction}" if parts == 2 else "")
 
 
-def asked_format(date_format: str) -> TimeFormat:
-    """Return the format that a user named in the notation of strftime."""
+def asked_format(date_format: str, has_clock: bool = False) -> TimeFormat:
+    """Return the format that a user named: "excel", or one in the notation of strftime.
+
+    Parameters
+    ----------
+    date_format : str
+    has_clock : bool
+        Whether the time of day of serial numbers is wanted.
+    """
+    if date_format == EXCEL:
+        return TimeFormat("excel", has_clock=has_clock)
     return TimeFormat("pattern", date_format, bool(_CLOCK_DIRECTIVES.search(date_format)))

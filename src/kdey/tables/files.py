@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kdey.tables.columns import distinct_texts, is_missing_text, parse_number
+from kdey.tables.dates import EXCEL
 from kdey.tables.excel import ARCHIVE, COMPOUND, opened, read_sheet
 
 if TYPE_CHECKING:
@@ -85,8 +86,9 @@ class ReadOptions:
     decimal : {"auto", ".", ","}
         The decimal mark of numbers that are written as text.
     date_format : str
-        Of dates that are written as text, in the notation of strftime ("%d.%m.%Y"). "auto": ISO
-        8601, or day, month and year where the column shows which of them comes first.
+        Of dates that are written as text, in the notation of strftime ("%d.%m.%Y"). "excel": serial
+        numbers, 45292 for 2024-01-01. "auto": ISO 8601, or day, month and year where the column
+        shows which of them comes first.
     sheet : str
         The sheet of an Excel file, by its name or by its number from 1. "auto": the only one that
         is not empty.
@@ -118,10 +120,10 @@ class ReadOptions:
             raise ValueError(
                 f"separator and decimal are both {self.decimal!r}: a number would end at its mark"
             )
-        if self.date_format != "auto" and "%" not in self.date_format:
+        if self.date_format not in ("auto", EXCEL) and "%" not in self.date_format:
             raise ValueError(
-                f"date_format must be in the notation of strftime, such as '%d.%m.%Y', or 'auto', "
-                f"got {self.date_format!r}"
+                f"date_format must be in the notation of strftime, such as '%d.%m.%Y', '{EXCEL}' "
+                f"or 'auto', got {self.date_format!r}"
             )
 
 

@@ -344,7 +344,7 @@ def format_of(path: str | None) -> str:
     if suffix and suffix not in FORMATS and suffix != "txt":
         raise ValueError(
             f"{path}: no format is known by the ending .{suffix}: use .csv, .json, .parquet or "
-            ".xlsx, or name one with --format"
+            ".xlsx, or name one (format='csv')"
         )
     return suffix if suffix in FORMATS else "csv"
 

@@ -39,7 +39,6 @@ from kdey._display import (
     text_column,
 )
 from kdey._parallel import choose_device
-from kdey.arrays import make_frame
 from kdey.bags import Bags
 from kdey.gpu import match_family_on
 from kdey.matching import AnyMatching
@@ -50,7 +49,7 @@ from kdey.rows import RowSpec, TuningEffort
 from kdey.rows.kernel import BandwidthWarning, families, rows_of_family
 from kdey.rows.monte_carlo import quick
 from kdey.simplex import round_counts, sample_smooth
-from kdey.validation import check_count, check_share
+from kdey.validation import check_count, check_share, make_frame
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
@@ -101,11 +100,9 @@ class HoldOut:
 def make_hold_outs(
     training: TrainingPosteriors,
     n_classes: int,
-    bag_size: int,
+    plan: TuningPlan,
     seed: int,
     effort: TuningEffort,
-    *,
-    smoothest: float = 1.0,
 ) -> list[HoldOut]:
     """Return the hold-outs on which settings are evaluated; empty if no part can be held out.
 
@@ -118,12 +115,11 @@ def make_hold_outs(
     ----------
     training : TrainingPosteriors
     n_classes : int
-    bag_size : int
+    plan : TuningPlan
+        The size of bags, and the part of the simplex that prevalences are drawn from.
     seed : int
     effort : TuningEffort
         Upper bounds on the number of bags and of training rows.
-    smoothest : float
-        Share of the simplex that prevalences are drawn from, the smoothest part of it.
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(N_PARTS,)))
     rows = make_parts(training, rng)
@@ -138,17 +134,16 @@ def make_hold_outs(
         is_tested = rows.part == part
         pool = _subsample(rows, np.flatnonzero(is_tested), _POOL_ROWS // len(tested), rng)
         rest = _subsample(rows, np.flatnonzero(~is_tested), effort.rows, rng)
-        hold_outs.append(_hold_out(pool, rest, bag_size, n_bags, rng, smoothest))
+        hold_outs.append(_hold_out(pool, rest, plan, n_bags, rng))
     return [hold_out for hold_out in hold_outs if hold_out is not None]
 
 
 def _hold_out(
     pool: TrainingParts,
     rest: TrainingParts,
-    bag_size: int,
+    plan: TuningPlan,
     n_bags: int,
     rng: np.random.Generator,
-    smoothest: float,
 ) -> HoldOut | None:
     """Draw the bags; None if fewer than two classes are in both the pool and the rest."""
     present = np.unique(rest.labels)
@@ -157,12 +152,12 @@ def _hold_out(
     if len(testable) < 2:
         return None
     counts = np.zeros((n_bags, len(present)), dtype=np.int64)
-    prevalences = sample_smooth(len(testable), n_bags, rng, smoothest)
-    counts[:, np.searchsorted(present, testable)] = round_counts(prevalences, bag_size)
+    prevalences = sample_smooth(len(testable), n_bags, rng, plan.smoothest)
+    counts[:, np.searchsorted(present, testable)] = round_counts(prevalences, plan.bag_size)
     bags = _draw(np.searchsorted(present, pool.labels), pool.weights, counts, rng)
     codes = np.searchsorted(present, rest.labels).astype(np.int64)
     training = TrainingPosteriors(rest.points, codes, rest.weights)
-    return HoldOut(training, len(present), pool.points, bags, counts / bag_size)
+    return HoldOut(training, len(present), pool.points, bags, counts / plan.bag_size)
 
 
 def _subsample(

@@ -14,7 +14,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import kdey
-from kdey.diagnostics import hold_fold_models
+from kdey.diagnostics import keep_fold_models
 
 FEATURES = ["u", "v", "w"]
 DESIGN: dict[str, Any] = {
@@ -37,7 +37,7 @@ def make(n: int, seed: int) -> pd.DataFrame:
 def quantifier() -> Any:
     frame = make(400, 0)
     X, y = frame[FEATURES], frame["kind"]
-    return hold_fold_models(kdey.KDEyML(LogisticRegression(), bandwidth=0.1).fit(X, y), X, y)
+    return keep_fold_models(kdey.KDEyML(LogisticRegression(), bandwidth=0.1).fit(X, y), X, y)
 
 
 @pytest.fixture(scope="module")

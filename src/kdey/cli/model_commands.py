@@ -1,19 +1,21 @@
-"""Commands that answer: ``kdey estimate``, ``compare``, ``report`` and ``monitor``.
+"""Commands on a model file: ``kdey estimate``, ``compare``, ``report``, ``monitor``, ``inspect``.
 
 Each parses its options, calls the library and prints; Python does the same by the same functions.
 """
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdey.cli.options import (
+from kdey.cli.command_options import (
     asked_of,
     check_columns,
     comparison_options,
@@ -27,13 +29,14 @@ from kdey.cli.options import (
     row_options,
     survey_options,
 )
-from kdey.cli.output import (
+from kdey.cli.terminal import (
     PROBLEMS,
     check_ending,
     check_outputs,
     deliver,
     guarded,
     output_options,
+    printable,
     say,
 )
 
@@ -42,9 +45,11 @@ if TYPE_CHECKING:
 
     from kdey.intervals import Estimates
     from kdey.monitoring import Alarm, Bound, History, MonitorSettings, MonitorUpdate
-    from kdey.quantifiers.aggregative import AggregativeQuantifier
+    from kdey.quantifiers import AggregativeQuantifier
+    from kdey.quantifiers.base import BaseQuantifier
     from kdey.report import Report
     from kdey.tables.files import TableFile
+    from kdey.tables.schema import TableSchema
 
 
 #: Groups or findings that are named on standard error; the table has all of them.
@@ -82,7 +87,7 @@ def _load(model: str, jobs: int) -> AggregativeQuantifier:
     type=click.Choice(["population", "bag"]),
     default="population",
     show_default=True,
-    help="Limits for the population behind a group, or for this very group.",
+    help="Intervals for the population behind a group, or for this very group.",
 )
 @click.option("--shrink", is_flag=True, help="Small groups lean on the others.")
 @click.option(
@@ -92,13 +97,19 @@ def _load(model: str, jobs: int) -> AggregativeQuantifier:
 )
 @click.option("--smooth", is_flag=True, help="Periods (--time) lean on their neighbours.")
 @click.option("--wide", is_flag=True, help="One row per group instead of one per group and class.")
+@click.option(
+    "--drift",
+    type=click.FloatRange(min=1.0),
+    metavar="FACTOR",
+    help="Add limits that hold if the classes themselves have changed by up to this factor.",
+)
 @click.option("--level", default=0.01, show_default=True, help="Fit p-values up to it are poor.")
 @click.option("--fail-on-misfit", is_flag=True, help="Exit with code 1 where a group does not fit.")
 @jobs_option
 @output_options
 @guarded
 def estimate(model: str, table: str, **options: Any) -> None:
-    """Estimate the prevalences of TABLE by MODEL, with limits.
+    """Estimate the prevalences of TABLE by MODEL, with intervals.
 
     TABLE is CSV (also gzipped), Parquet or Excel, - for standard input; CSV and Parquet are read in
     batches and may be larger than memory. Columns are found by name.
@@ -106,13 +117,30 @@ def estimate(model: str, table: str, **options: Any) -> None:
     check_outputs((model, table), (options["output"], options["format"]))
     if options["fail_on_misfit"] and not options["check_fit"]:
         raise click.UsageError("--fail-on-misfit needs the fit check: leave --no-check-fit out")
+    if options["drift"] is not None and options["wide"]:
+        raise click.UsageError("--drift adds columns to rows of classes: leave --wide out")
     quantifier, groups = _estimate_groups(model, table, options)
     table_of_groups = groups.to_frame("pyarrow", wide=options["wide"])
+    if options["drift"] is not None:
+        table_of_groups = _with_drift(table_of_groups, groups, options["drift"])
     deliver(table_of_groups, options["format"], options["output"])
     _report_problems(groups, quantifier)
     _report_verdicts(groups)
     if options["fail_on_misfit"]:
         _fail_on_misfit(groups)
+
+
+def _with_drift(table: pa.Table, groups: Estimates, factor: float) -> pa.Table:
+    """Return a table of groups and classes with the limits under drift beside the others."""
+    from kdey.intervals.drift import drift_limits
+
+    low, high, reason = drift_limits(groups, factor)
+    if reason is not None:
+        say(f"some groups have no limits under drift: {reason}")
+    place = table.column_names.index("high") + 1
+    for name, values in (("drift_high", high), ("drift_low", low)):
+        table = table.add_column(place, name, [values.ravel()])
+    return table
 
 
 def _estimate_groups(
@@ -208,8 +236,9 @@ def _group_name(keys: Iterable[str], values: Iterable[Any]) -> str:
 def compare(model: str, table: str, **options: Any) -> None:
     """Compare the groups or periods of TABLE by MODEL, to see whether something changed.
 
-    Differences and ratios have limits of their own; adjusted p-values allow for the number of tests
-    in the table. Errors that groups share, because the same training data are behind them, cancel.
+    Differences and ratios have intervals of their own; adjusted p-values allow for the number of
+    tests in the table. Errors that groups share, because the same training data are behind them,
+    cancel.
     """
     check_outputs((model, table), (options["output"], options["format"]))
     against = comparison_side(options["against"]) or "previous"
@@ -272,7 +301,7 @@ def report(model: str, table: str, **options: Any) -> None:
     network.
     """
     from kdey._display import count_of
-    from kdey.report.html import check_format
+    from kdey.report.drawing import check_format
 
     check_outputs((model, table), (options["output"], "page"))
     for kind in options["figure_formats"] if options["figures"] is not None else ():
@@ -490,3 +519,129 @@ def _alarm_table(alarms: list[Alarm]) -> pa.Table:
         [(name, pa.string() if name in texts else pa.float64()) for name in ALARM_COLUMNS]
     )
     return pa.Table.from_pylist([alarm.row() for alarm in alarms], schema)
+
+
+#: Categories of a column that are shown; --json has all of them.
+_MOST_TEXTS = 8
+
+
+@click.command()
+@click.argument("model")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of lines.")
+@guarded
+def inspect(model: str, as_json: bool) -> None:
+    """Show what MODEL was fitted on and with: classes, columns, method, settings."""
+    from kdey import load
+    from kdey.persistence.model_file import describe
+
+    quantifier = load(model)
+    facts = _facts(quantifier, describe(model))
+    if as_json:
+        click.echo(json.dumps(facts, indent=2, allow_nan=False))
+        return
+    explanation = facts.pop("explanation", [])
+    for name, value in facts.items():
+        click.echo(printable(f"{name}: {_line(_shortened(value))}"))
+    for line in explanation:
+        for part in textwrap.wrap(printable(line), 80, subsequent_indent="  "):
+            click.echo(part)
+
+
+def _facts(quantifier: BaseQuantifier, manifest: dict[str, Any]) -> dict[str, Any]:
+    schema = quantifier.model_.table_schema
+    labels = quantifier.classes_.tolist()
+    shares = quantifier.prevalence_.tolist()
+    facts: dict[str, Any] = {
+        "method": type(quantifier).__name__,
+        "written by": f"kdey {manifest.get('kdey')}",
+        "libraries": manifest.get("libraries") or None,
+        "classes": {str(label): round(p, 6) for label, p in zip(labels, shares, strict=True)},
+        "training rows": _rows(quantifier),
+        "classifier": _classifier(quantifier),
+        "settings": _plain_settings(quantifier),
+    }
+    if schema is not None:
+        facts |= _column_facts(schema)
+    facts |= _choices(quantifier)
+    return {name: value for name, value in facts.items() if value not in (None, {}, [])}
+
+
+def _choices(quantifier: BaseQuantifier) -> dict[str, Any]:
+    """Return what was chosen at fit: in a sentence, or in the lines of an explanation."""
+    record = quantifier.model_.tuning
+    explanation = getattr(quantifier, "explain", quantifier.summary)()
+    if explanation is None or (record is not None and explanation == record.summary()):
+        return {"tuning": explanation}
+    return {"explanation": explanation.splitlines()}
+
+
+def _column_facts(schema: TableSchema) -> dict[str, Any]:
+    """Return what the columns of the training table are taken for."""
+    unused = schema.with_role("id", "ignored")
+    return {
+        "label column": schema.label,
+        _needed_title(schema): list(schema.needed),
+        "columns of categories": {
+            c.name: list(c.categories) for c in schema.feature_columns if c.categories
+        },
+        "columns of sentences": [c.name for c in schema.feature_columns if c.kind == "text"],
+        "columns with missing values": {
+            c.name: c.n_missing for c in schema.feature_columns if c.n_missing
+        },
+        "unused columns": {c.name: c.reason for c in unused},
+    }
+
+
+def _needed_title(schema: TableSchema) -> str:
+    """Return what to call the columns that estimates need."""
+    if not schema.scores:
+        return "feature columns"
+    return "column of decisions" if len(schema.scores) == 1 else "score columns"
+
+
+def _rows(quantifier: BaseQuantifier) -> int | None:
+    from kdey.model import kept_training
+
+    training = kept_training(quantifier)
+    return None if training is None else len(training.labels)
+
+
+def _classifier(quantifier: BaseQuantifier) -> str:
+    from kdey.stacking.pooled_classifier import pool_of
+
+    classifier = quantifier.model_.scorer.classifier
+    if classifier is None:
+        return "none: fitted on scores"
+    pool = pool_of(classifier)
+    if pool is not None:
+        return f"a pool of {', '.join(pool.models_)}"
+    steps = getattr(classifier, "steps", None)
+    return type(classifier if steps is None else steps[-1][1]).__name__
+
+
+def _plain_settings(quantifier: BaseQuantifier) -> dict[str, Any]:
+    plain = (bool, int, float, str)
+    return {
+        name: value
+        for name, value in quantifier.get_params(deep=False).items()
+        if isinstance(value, plain)
+    }
+
+
+def _shortened(value: Any) -> Any:
+    """Return facts with lists inside them cut short; --json has all of it."""
+    if not isinstance(value, dict):
+        return value
+    return {key: _few(item) if isinstance(item, list) else item for key, item in value.items()}
+
+
+def _few(texts: list[str]) -> str:
+    shown = ", ".join(text if len(text) <= 30 else f"{text[:29]}…" for text in texts[:_MOST_TEXTS])
+    more = f", and {len(texts) - _MOST_TEXTS} more" if len(texts) > _MOST_TEXTS else ""
+    return f"({shown}{more})"
+
+
+def _line(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {item}" for key, item in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 
 from kdey._display import warn
 from kdey.bags import Array, Bags, Indices, offsets_of
-from kdey.kernels.geometry import DEFAULT_SHRINKAGE
+from kdey.kernels import DEFAULT_SHRINKAGE
 from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.kernel import ClassReferences, KernelSpec

@@ -1,4 +1,18 @@
-"""The fit checker: what the fit check computes once per training set, and the check of bags.
+r"""The score check, whether the scores of a bag look like a mixture of the training classes.
+
+With p_alpha the mixture of class densities of the posteriors and alpha its maximum likelihood
+fit to the bag, the statistic is
+
+.. math:: T = \sum_j w_j\, \phi_\alpha(x_j) - \sum_i \alpha_i\, E_i\, \phi_\alpha, \qquad
+          \phi_\alpha = \log(p_\alpha + c)
+
+with :math:`E_i` the leave-one-out mean over training points of class i. T says how much worse the
+bag fits than its fitted mixture predicts. Subtracting the prediction of the *fitted* mixture makes
+T insensitive, to first order, to the composition of the bag and to the error of alpha: for any
+consistent estimate the two cancel. If the same models scored training set and bag, we also use the
+kernel distance of :mod:`kdey.diagnostics.score_statistics`; the smaller of the two p-values is then
+the statistic, calibrated as such. The null distribution is that of bags drawn from the training
+points at alpha and fitted in the same way (:mod:`kdey.diagnostics.score_statistics`).
 
 :meth:`FitChecker.check` looks at one bag in full. :meth:`FitChecker.screen` gives verdicts on many
 bags at bounded cost, as ``estimate``, groups and reports need them:
@@ -12,36 +26,28 @@ bags at bounded cost, as ``estimate``, groups and reports need them:
   better than it (Besag and Clifford, 1991). With 300 null bags its p-value would then have been
   about 6 / 301 or more: a p-value below 0.02 always rests on all null bags and is the one that the
   full check gives. At a level above 0.02 all null bags are drawn.
-
-The check that estimates, groups and reports make without being asked (:func:`fit_details`) never
-raises because a method cannot be checked: the result then says that the bag was not
-checked, and why. The checker is made once per fit and kept with the quantifier.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from kdey._display import muted
+from kdey._display import Overview, bar_column, muted, row_names, text_column
 from kdey._parallel import thread_count
-from kdey.arrays import on_host, take_rows
 from kdey.bags import Array, Bags, Indices, offsets_of
-from kdey.diagnostics.fit_check import (
-    FitCheck,
-    FitVerdict,
+from kdey.diagnostics.fold_models import (
     FoldModels,
-    NotChecked,
     fold_models,
-    held_fold_models,
+    kept_fold_models,
     one_model_each,
 )
-from kdey.diagnostics.fit_statistics import (
+from kdey.diagnostics.score_statistics import (
     DEFAULT_KERNEL,
     Densities,
     Embedding,
@@ -54,9 +60,9 @@ from kdey.diagnostics.fit_statistics import (
     unknown_share,
     warn_single,
 )
-from kdey.intervals import Estimates
-from kdey.model import Fitted, Model, bag_posteriors, model_of, training_of
-from kdey.validation import check_count, check_share, check_weights
+from kdey.intervals.checks import FitVerdict
+from kdey.model import Fitted, bag_posteriors, model_of, training_of
+from kdey.validation import check_count, check_share, check_weights, make_frame
 
 N_NULL, LEVEL = 300, 0.05
 #: Level of the checks that ``estimate``, groups and reports make without being asked: one false
@@ -79,6 +85,137 @@ _CHUNK = 4_000_000
 def most_instances(n_classes: int) -> int:
     """Return the number of instances of a bag that are checked, and of references."""
     return max(2 * n_classes, min(MOST_INSTANCES, _MOST_CELLS // n_classes))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class FitCheck(FitVerdict):
+    """Result of :func:`kdey.check_fit`: the verdict, and what it rests on.
+
+    Attributes
+    ----------
+    p_value, unknown_share, unknown_class, level, cross_fitted, size, n_checked, n_null
+        See :class:`FitVerdict`.
+    p_density, p_distance : float
+        P-values of each statistic alone: does the bag lie where training had few instances, and is
+        it distributed like the fitted mixture? The second is NaN if ``cross_fitted`` is False.
+    statistic : float
+        The statistic T of density: how much lower (negative) or higher the bag's mean log-density
+        is than its fitted mixture predicts.
+    null : array of shape (n_null,)
+        The statistic of bags of the same size that differ in prevalence only.
+    prevalence : array of shape (k,)
+        The estimate of the mixture that the check uses, by maximum likelihood.
+    log_densities : array of shape (n_checked,)
+        Logarithm of the fitted mixture's density at each instance (floored, not normalised).
+    local_p_values : array of shape (n_checked,)
+        For each instance, the share of the fitted mixture with a density no higher.
+    instances : int64 array of shape (n_checked,)
+        Positions of the checked instances in the bag, ascending.
+
+    See Also
+    --------
+    kdey.check_fit : Check whether a bag is a mixture of the training classes.
+    kdey.plots.FitCheckDisplay : Draw a fit check.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.KDEyML(bandwidth=0.1).fit(X[::2], y[::2])
+    >>> check = kdey.check_fit(q, X[1::2], random_state=0)
+    >>> check.rejected
+    False
+    >>> len(check.worst(3))
+    3
+    """
+
+    p_density: float
+    p_distance: float
+    statistic: float
+    null: Array
+    prevalence: Array
+    log_densities: Array
+    local_p_values: Array
+    instances: Indices
+
+    def worst(self, n: int = 10) -> NDArray[np.int64]:
+        """Return the positions in the bag of the ``n`` instances that fit worst, worst first."""
+        return self.instances[self._order(n)]
+
+    def to_frame(self, n: int | None = None, backend: str | None = None) -> Any:
+        """Return a data frame of the ``n`` instances that fit worst, starting with the worst.
+
+        Parameters
+        ----------
+        n : int, optional
+            Default: all instances that were checked.
+        backend : str, optional
+            The data frame library, such as "pandas"; by default one that is installed.
+
+        Returns
+        -------
+        data frame
+            With columns ``instance``, ``log_density`` and ``local_p_value``.
+        """
+        order = self._order(self.n_checked if n is None else n)
+        table = {
+            "instance": self.instances[order],
+            "log_density": self.log_densities[order],
+            "local_p_value": self.local_p_values[order],
+        }
+        return make_frame(table, backend)
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw the statistic among those of bags that fit.
+
+        Needs matplotlib (``pip install 'kdey[plot]'``).
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            By default a new figure.
+
+        Returns
+        -------
+        kdey.plots.FitCheckDisplay
+            With ``ax_`` and ``figure_``.
+        """
+        import kdey  # Displays are a layer above checks, so we reach them by the public name.
+
+        return kdey.plots.FitCheckDisplay.from_check(self, ax=ax)
+
+    def overview(self) -> Overview:
+        """Return the verdict, and a table of the p-values of each statistic."""
+        parts = [
+            ("the check", self.p_value),
+            ("density alone", self.p_density),
+            ("distance alone", self.p_distance),
+        ]
+        known = [(name, p) for name, p in parts if not np.isnan(p)]
+        remarks = [f"{self.n_null:,} simulated bags that fit; level {self.level:g}"]
+        if self.rejected:
+            worst = ", ".join(str(place) for place in self.worst(5))
+            remarks.append(f"instances that fit worst, by position in the bag: {worst}")
+        return Overview(
+            self.verdict,
+            row_names("statistic", [name for name, _ in known]),
+            (
+                text_column("p-value", [f"{p:.3g}" for _, p in known], importance=9),
+                bar_column([p for _, p in known]),
+            ),
+            tuple(remarks),
+        )
+
+    def __repr__(self) -> str:
+        """Return the :meth:`overview` as text."""
+        return str(self.overview())
+
+    def _repr_html_(self) -> str:
+        return self.overview().html()
+
+    def _order(self, n: int) -> Indices:
+        return np.argsort(self.log_densities, kind="stable")[:n]
 
 
 def check_fit(
@@ -111,7 +248,7 @@ def check_fit(
         The data that the quantifier was fitted on. The models of its folds are then refitted and
         score the bag, which makes p-values exact if ``cv`` has several folds. This requires X. It
         is not necessary if the quantifier keeps these models (``keep_fold_models``,
-        :func:`hold_fold_models`).
+        :func:`keep_fold_models`).
     n_null : int
         Number of null bags, at least 19.
     level : float in (0, 1)
@@ -230,7 +367,7 @@ class FitChecker:
         warn_single(densities, model.classes)
         models = fold_models(quantifier, *training) if training is not None else None
         if models is None and held:
-            models = held_fold_models(quantifier)
+            models = kept_fold_models(quantifier)
         same_models = models is not None or known.folds is None or len(np.unique(known.folds)) == 1
         embedding = Embedding.fit(densities) if same_models else None
         return cls(quantifier, densities, embedding, models, n_threads)
@@ -590,143 +727,3 @@ def _shares(values: Array) -> Array:
 def _check_effort(n_null: int, level: float) -> None:
     check_count(n_null, "n_null", least=19)
     check_share(level, "level")
-
-
-def unchecked_reason(quantifier: Fitted) -> str | None:
-    """Return why bags of this quantifier cannot be checked, in a few words; None if they can."""
-    model = model_of(quantifier)
-    if not model.takes_posteriors:
-        return "the method works on features"
-    if not isinstance(model, Model):
-        return "the method combines several quantifiers"
-    if model.training is None or model.training.posteriors is None:
-        return "the method keeps no training posteriors"
-    return None
-
-
-def default_checker(
-    quantifier: Fitted, held: bool, most_references: int | None = None, *, n_threads: int = 1
-) -> FitChecker:
-    """Return the checker of a quantifier that can be checked, made once per fit.
-
-    Parameters
-    ----------
-    quantifier : fitted quantifier
-    held : bool
-        Whether fold models that the quantifier keeps score the bags.
-    most_references : int, optional
-        See :meth:`FitChecker.fit`.
-    n_threads : int
-
-    Returns
-    -------
-    FitChecker
-    """
-    model = model_of(quantifier)
-    by_folds = held and model.scorer.fold_classifiers is not None
-
-    def compute() -> FitChecker:
-        with muted(UserWarning):  # the estimates have notes about classes of one instance
-            return FitChecker.fit(
-                model, n_jobs=n_threads, held=by_folds, most_references=most_references
-            )
-
-    return model.derived(f"fit checker {(n_threads, by_folds, most_references)}", compute)
-
-
-def full_check(
-    quantifier: Fitted,
-    posteriors: NDArray[np.floating],
-    weights: Array | None = None,
-    *,
-    by_folds: bool = False,
-    hashes: NDArray[np.uint64] | None = None,
-) -> FitCheck:
-    """Return the full check of a bag at the level of default checks, as reports show it.
-
-    Parameters
-    ----------
-    quantifier : fitted quantifier that can be checked
-    posteriors : array of shape (m, k)
-    weights : array of shape (m,), optional
-    by_folds : bool
-        Whether fold models that the quantifier keeps gave the posteriors.
-    hashes : uint64 array of shape (m,), optional
-        As for :meth:`FitChecker.screen`.
-
-    Returns
-    -------
-    FitCheck
-    """
-    checker = default_checker(quantifier, held=by_folds)
-    rng, points = np.random.default_rng(0), posteriors
-    if by_folds and hashes is not None:
-        whole = np.array([0, len(hashes)], dtype=np.int64)
-        points = one_model_each(posteriors, hashes, whole, checker.densities.n_classes)
-    return checker.check_points(points, weights, rng, level=DEFAULT_CHECK_LEVEL)
-
-
-def with_fit_checks(
-    quantifier: Fitted,
-    estimates: Estimates,
-    posteriors: NDArray[np.floating],
-    bags: Bags,
-    X: Any = None,
-    *,
-    n_threads: int = 1,
-) -> Estimates:
-    """Return the estimates with the verdict on the fit of every bag as ``diagnostics["fit"]``.
-
-    Parameters
-    ----------
-    quantifier : fitted quantifier
-    estimates : Estimates
-        Estimates of these bags.
-    posteriors : array of shape (pool_size, k)
-        Not used if the quantifier cannot be checked.
-    bags : Bags
-    X : instances of the pool, optional
-        Scored by the fold models if the quantifier keeps them.
-
-    Returns
-    -------
-    Estimates
-    """
-    seed = estimates.options.random_state
-    details = fit_details(quantifier, posteriors, bags, X, seed, n_threads=n_threads)
-    return replace(estimates, details=details)
-
-
-def fit_details(
-    quantifier: Fitted,
-    posteriors: NDArray[np.floating],
-    bags: Bags,
-    X: Any = None,
-    seed: int = 0,
-    *,
-    n_threads: int = 1,
-) -> list[dict[str, Any]]:
-    """Return what the fit check adds to the diagnostics of every bag.
-
-    Parameters
-    ----------
-    quantifier, posteriors, bags, X
-        As for :func:`with_fit_checks`.
-    seed : int
-
-    Returns
-    -------
-    list of n_bags dicts
-        With the verdict on the fit as ``fit``.
-    """
-    reason = unchecked_reason(quantifier)
-    if reason is not None:
-        return [{"fit": NotChecked(reason).summary()} for _ in range(len(bags))]
-    checker = default_checker(quantifier, held=X is not None, n_threads=n_threads)
-    sampled, points = sample_bags(bags, checker.most_instances, seed), on_host(posteriors)
-    if checker.models is not None:  # they score the instances that are checked, and no others
-        used, indices = np.unique(sampled.indices, return_inverse=True)
-        points = checker.models.posteriors(take_rows(X, used), seed)
-        sampled = Bags(indices.astype(np.int64), sampled.offsets, len(used), sampled.weights)
-    verdicts = checker.screen(points, sampled, sizes=bags.sizes, seed=seed)
-    return [{"fit": verdict.summary()} for verdict in verdicts]

@@ -1,4 +1,9 @@
-r"""HistNetQ: a network on histograms of posteriors, trained on bags.
+r"""HistNetQ: a quantifier that is trained on bags (extra ``gpu``, which brings torch).
+
+The methods of :mod:`kdey.quantifiers` learn from labelled instances and rest on label shift. A
+network that is trained on bags with known prevalences learns whatever these bags have in common:
+which prevalences are likely, how the classes have drifted, which error counts. torch is needed to
+train, and imported only then. A trained network answers without it.
 
 The network is the last stage of a quantifier: rows are histograms, and the matching asks it. It is
 kept as plain arrays and goes from the mean row of a bag to its prevalence:
@@ -27,20 +32,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdey._display import written_out
 from kdey._parallel import import_torch
-from kdey.arrays import in_class_order
 from kdey.bags import Array, Bags, BagsLike, Indices, as_bags
 from kdey.evaluation.protocols import APP, BagProtocol, LabelledBags
 from kdey.matching import IntervalSource, Matching, Solution, exact_solution
 from kdey.matching.squares import LeastSquares
 from kdey.model import InstanceScorer, Model
 from kdey.posteriors import TrainingPosteriors, predict_posteriors
-from kdey.quantifiers.aggregative import AggregativeQuantifier
+from kdey.quantifiers import AggregativeQuantifier
 from kdey.quantifiers.base import SHARED_PARAMETERS, unfitted_on_failure
-from kdey.rows import ArrayRows, RowMap, Rows, RowSpec, no_templates
-from kdey.rows.histogram import check_n_bins
-from kdey.simplex import check_posteriors
+from kdey.rows import ArrayRows, RowMap, Rows, fitted, no_templates
+from kdey.simplex import check_posteriors, in_class_order
 from kdey.tuning.trials import TuningPlan
 from kdey.validation import check_choice, check_classes, check_count, check_positive
+
+__all__ = ["HistNetQ"]
 
 #: From estimated and true prevalences (B, k), as tensors, to errors (B,).
 Loss: TypeAlias = Callable[[Any, Any], Any]
@@ -95,7 +100,7 @@ def train(
     training: tuple[Array, Array],
     validation: tuple[Array, Array],
     bag_size: float,
-    spec: NetworkSpec,
+    spec: NetworkMap,
 ) -> Network:
     """Return the network that does best on the validation bags among those of all passes.
 
@@ -105,7 +110,7 @@ def train(
         Mean rows and prevalences of bags.
     bag_size : float
         Mean size of the training bags.
-    spec : NetworkSpec
+    spec : NetworkMap
 
     Returns
     -------
@@ -160,7 +165,7 @@ def _fit(
     training: tuple[Any, Any],
     validation: tuple[Any, Any],
     loss: Loss,
-    spec: NetworkSpec,
+    spec: NetworkMap,
 ) -> list[Array]:
     """Return the best weights and biases, layer by layer."""
     torch = import_torch("training a network")
@@ -204,8 +209,8 @@ LOSSES = ("ae", "rae", "se", "nmd")
 
 
 @dataclass(frozen=True)
-class NetworkSpec(RowSpec):
-    """Spec of :class:`NetworkMap`.
+class NetworkMap(RowMap):
+    """Row of an instance: its place between the knots of each channel; and the network for bags.
 
     Attributes
     ----------
@@ -222,6 +227,9 @@ class NetworkSpec(RowSpec):
     seed : int
     protocol : BagProtocol
         Draws the training bags from the training instances.
+    knots : array of shape (k, n_bins)
+        Ascending in each row.
+    network : Network
     """
 
     n_bins: int = 8
@@ -231,6 +239,8 @@ class NetworkSpec(RowSpec):
     learning_rate: float = 2e-3
     seed: int = 0
     protocol: BagProtocol = field(default_factory=APP)
+    knots: Array = fitted()
+    network: Network = fitted()
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> NetworkMap:
         """Return the map whose network was trained on bags of the training posteriors."""
@@ -251,7 +261,16 @@ class NetworkSpec(RowSpec):
             float(first.bags.sizes.mean()),
             self,
         )
-        return NetworkMap(knots, network)
+        return replace(self, knots=knots, network=network)
+
+    @property
+    def templates(self) -> Array:
+        """Empty, shape (k, 0): the method has no templates."""
+        return no_templates(len(self.network.biases[-1]))
+
+    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> ArrayRows:
+        """Return the rows of posteriors of shape (m, k)."""
+        return ArrayRows(soft_histograms(np.asarray(points, dtype=np.float64), self.knots))
 
     def fit_bags(self, points: Array, bags: LabelledBags) -> NetworkMap:
         """Return the map whose network was trained on given bags over points (m, k)."""
@@ -266,54 +285,22 @@ class NetworkSpec(RowSpec):
             float(bags.bags.sizes[seen].mean()),
             self,
         )
-        return NetworkMap(knots, network)
+        return replace(self, knots=knots, network=network)
 
 
-@dataclass(frozen=True, eq=False)
-class NetworkMap(RowMap):
-    """Row of an instance: its place between the knots of each channel; and the network for bags.
-
-    Attributes
-    ----------
-    knots : array of shape (k, n_bins)
-        Ascending in each row.
-    network : Network
-    """
-
-    knots: Array
-    network: Network
-
-    @property
-    def templates(self) -> Array:
-        """Empty, shape (k, 0): the method has no templates."""
-        return no_templates(len(self.network.biases[-1]))
-
-    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> ArrayRows:
-        """Return the rows of posteriors of shape (m, k)."""
-        return ArrayRows(soft_histograms(np.asarray(points, dtype=np.float64), self.knots))
-
-
-@dataclass(frozen=True)
 class AskNetwork(Matching[LeastSquares]):
     """The answer of the network to the mean row of a bag."""
 
     interval_source: ClassVar[IntervalSource] = "bootstrap"
 
-    def match(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> Solution:
-        """Return the prevalences that the network of the row map answers."""
-        return exact_solution(cast(NetworkMap, row_map).network(rows.mean(bags)))
+    def problem(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> LeastSquares:
+        """Return the squared distance from the answer: a network minimises nothing."""
+        answers = cast(NetworkMap, row_map).network(rows.mean(bags))
+        return LeastSquares(np.eye(answers.shape[1]), answers)
 
-    def full_objective(
-        self,
-        row_map: RowMap,
-        rows: Rows,
-        bags: Bags,
-        prevalence: NDArray[np.floating],
-        n_threads: int = 1,
-    ) -> Array:
-        """Return half the squared distance from the answer: a network minimises nothing."""
-        answers = self.match(row_map, rows, bags, n_threads).prevalence
-        return np.asarray(0.5 * ((answers - prevalence) ** 2).sum(axis=1))
+    def solve(self, problem: LeastSquares, n_threads: int = 1) -> Solution:
+        """Return the prevalences that the network of the row map answers."""
+        return exact_solution(problem.targets)
 
 
 def soft_histograms(points: Array, knots: Array) -> Array:
@@ -460,7 +447,7 @@ class HistNetQ(AggregativeQuantifier):
         self.n_epochs = n_epochs
         self.learning_rate = learning_rate
 
-    def row_spec(self) -> NetworkSpec:
+    def row_spec(self) -> NetworkMap:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
         check_choice(self.loss, "loss", LOSSES)
         check_count(self.n_hidden, "n_hidden")
@@ -468,8 +455,8 @@ class HistNetQ(AggregativeQuantifier):
         check_positive(self.learning_rate, "learning_rate")
         seed = TuningPlan(random_state=self.random_state).seed()
         protocol = APP(n_bags=4000, bag_size=500) if self.protocol is None else self.protocol
-        return NetworkSpec(
-            check_n_bins(self.n_bins),
+        return NetworkMap(
+            check_count(self.n_bins, "n_bins", least=2),
             self.loss,
             self.n_hidden,
             self.n_epochs,

@@ -1,4 +1,4 @@
-"""What is computed once: values kept with a frozen object, and fingerprints.
+"""Fingerprints of values, and hashes of the rows of a table.
 
 Fingerprints are short digests that are equal for equal values, across processes and machines. They
 tell whether a stage was already fitted, and whether a log belongs to a search. A function counts as
@@ -15,11 +15,11 @@ import hashlib
 import pickle
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import blake2b
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,33 +27,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 
-from kdey.arrays import on_host
-
-T = TypeVar("T")
-
-
-class Derived:
-    """Base of frozen objects that keep what is computed from them.
-
-    What is kept is neither pickled nor copied nor stored in model files: it is computed again when
-    it is needed.
-    """
-
-    def derived(self, name: str, compute: Callable[[], T]) -> T:
-        """Return what ``compute`` returns, computed once per object under this name.
-
-        Threads that ask for the same value at the same time may compute it twice, but all of them
-        get the same object.
-        """
-        kept: dict[str, Any] = self.__dict__.setdefault("_derived", {})
-        if name not in kept:
-            kept.setdefault(name, compute())
-        return cast(T, kept[name])
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the fields, without what is computed from them."""
-        return {name: value for name, value in vars(self).items() if name != "_derived"}
-
+from kdey.validation import on_host
 
 _PLAIN = (str, bytes, bool, int, float, complex, type(None))
 

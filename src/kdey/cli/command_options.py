@@ -1,7 +1,7 @@
 """Options that several commands share, and what they stand for.
 
 How a table is written, labelled tables, groups, designs, comparisons, protocols, and a TOML file
-with options. What is fitted is in ``model_options``.
+with options. What is fitted is in ``fit_commands``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdey.cli.output import CONFIG, Command, in_options, say
+from kdey.cli.terminal import CONFIG, Command, in_options, say
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +28,7 @@ PROTOCOLS = {"app": "APP", "npp": "NPP", "dirichlet": "DirichletProtocol"}
 _ASKED = ("time", "every", "labelled", "smooth")
 _CHOSEN = (
     *("confidence", "target", "min_size", "check_fit", "level", "believe", "selection"),
-    *("missing", "date_format", "strata", "weights", "clusters"),
+    *("missing", "date_format", "strata", "weights", "clusters", "fpc"),
 )
 #: Options that name columns which the table must have, by what messages call these.
 _COLUMN_OPTIONS = {
@@ -37,7 +37,7 @@ _COLUMN_OPTIONS = {
     "score column": ("scores",),
     "column": (
         *("features", "ignore"),
-        *("labelled", "selection", "weights", "clusters", "strata"),
+        *("labelled", "selection", "weights", "clusters", "strata", "fpc"),
     ),
 }
 
@@ -99,10 +99,7 @@ def with_options(command: Command, *options: Callable[[Command], Command]) -> Co
     return command
 
 
-def jobs_option(command: Command) -> Command:
-    """Give a command the number of its threads."""
-    option = click.option("--jobs", default=-1, show_default=True, help="Threads; -1: all cores.")
-    return option(command)
+jobs_option = click.option("--jobs", default=-1, show_default=True, help="Threads; -1: all cores.")
 
 
 def reading_options(command: Command) -> Command:
@@ -132,8 +129,8 @@ def reading_options(command: Command) -> Command:
             "--date-format",
             default="auto",
             show_default=True,
-            help="Of dates that are written as text, such as %d.%m.%Y; auto: ISO 8601, or "
-            "what the column shows beyond doubt.",
+            help="Of dates that are written as text, such as %d.%m.%Y; excel: serial numbers "
+            "such as 45292; auto: ISO 8601, or what the column shows beyond doubt.",
         ),
         click.option("--sheet", default="auto", help="Of an Excel file: name, or number from 1."),
         click.option(
@@ -291,7 +288,7 @@ def row_options(command: Command) -> Command:
             help="Columns of posteriors in the place of features; acc and cc: or one of decided "
             "labels.",
         ),
-        click.option("--confidence", default=0.95, show_default=True, help="Of the limits."),
+        click.option("--confidence", default=0.95, show_default=True, help="Of the intervals."),
         click.option("--min-size", default=10, show_default=True, help="Below it: 'too small'."),
         click.option(
             "--missing",
@@ -383,9 +380,14 @@ def survey_options(command: Command) -> Command:
             "Default: the shares among the rows.",
         ),
         click.option(
+            "--fpc",
+            help="Column of the number of rows (or clusters) in the population of a group or "
+            "stratum, or of the share of them that was drawn.",
+        ),
+        click.option(
             "--merge",
             multiple=True,
-            help='"NEW=A,B": show classes A and B as one, with the limits of their sum; "NEW=A" '
+            help='"NEW=A,B": show classes A and B as one, with the interval of their sum; "NEW=A" '
             "shows A by another name; repeat.",
         ),
         click.option("--order", help="Classes in the order in which to show them, with commas."),

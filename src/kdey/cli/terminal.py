@@ -101,7 +101,8 @@ def refusal(error: BaseException) -> InputError:
 #: Parameters that errors name as what to do, and the options that serve in their place.
 _PARAMETERS = re.compile(
     r"\b(?P<name>roles|types|missing_values|features|encoding|sheet|decimal|unlabelled|missing|"
-    r"label_type|date_format)=(?P<value>\{[^}]*\}|\[[^]]*\]|'[^']*'|)(?:, (?=--))?"
+    r"label_type|date_format|by|every|scores|strata|labelled|key_types|new_model|format)="
+    r"(?P<value>\{[^}]*\}|\[[^]]*\]|'[^']*'|True|)"
 )
 
 
@@ -111,8 +112,6 @@ def in_options(text: str) -> str:
 
 
 def _option(found: re.Match[str]) -> str:
-    if found[0].endswith(", "):  # the option itself comes next
-        return ""
     name, value = found["name"], found["value"]
     try:
         said = ast.literal_eval(value) if value else ""
@@ -120,11 +119,12 @@ def _option(found: re.Match[str]) -> str:
         return found[0]
     if isinstance(said, dict):
         [(column, use)] = said.items()
-        is_role = name == "roles"
-        name, said = ("ignore", column) if is_role else ("type", f"{column}={use}")
+        kinds = {"roles": ("ignore", column), "key_types": ("key-type", f"{column}={use}")}
+        name, said = kinds.get(name, ("type", f"{column}={use}"))
     elif isinstance(said, list):
         said = ",".join(map(str, said))
-    return " ".join(filter(None, [f"--{name.replace('_', '-')}", said and shlex.quote(said)]))
+    value = shlex.quote(said) if said and said is not True else ""
+    return f"--{name.replace('_', '-')} {value}".rstrip()
 
 
 def shortened(text: str) -> str:
@@ -505,11 +505,11 @@ def _order_of_leaving(names: Sequence[str]) -> list[list[int]]:
     first = [i for kind in _FIRST_TO_GO for i in reversed(range(len(names))) if kinds[i] == kind]
     others = [i for i in reversed(range(n_keys, len(names))) if i not in first]
     wide = any("[" in name for name in names)
-    # In a wide table, the shares of more classes tell more than the limits of some.
-    limits = [i for i in others if wide and kinds[i] in ("low", "high")]
-    free = [i for i in others if i not in limits and kinds[i] not in _STAY]
+    # In a wide table, the shares of more classes tell more than the intervals of some.
+    intervals = [i for i in others if wide and kinds[i] in ("low", "high")]
+    free = [i for i in others if i not in intervals and kinds[i] not in _STAY]
     shares = [i for i in others if wide and kinds[i] == "estimate"]
-    return [*([i] for i in first), limits, *([i] for i in (*free, *shares))]
+    return [*([i] for i in first), intervals, *([i] for i in (*free, *shares))]
 
 
 def _width(table: Table, place: int) -> int:
