@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from numbers import Real
 from operator import index
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,17 +34,21 @@ def check_count(value: Any, name: str, least: int = 1) -> int:
     return number
 
 
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether ``value`` is a real number; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def check_share(value: Any, name: str) -> float:
     """Return ``value`` as a float; raises ValueError unless it is strictly between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < float(value) < 1.0:
+    if not is_number(value) or not 0.0 < float(value) < 1.0:
         raise ValueError(f"{name} must be a number in (0, 1), got {value!r}")
     return float(value)
 
 
 def check_positive(value: Any, name: str) -> float:
     """Return ``value`` as a float; raises ValueError unless it is positive and finite."""
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not 0.0 < float(value) < float("inf"):
+    if not is_number(value) or not 0.0 < float(value) < float("inf"):
         raise ValueError(f"{name} must be a positive number, got {value!r}")
     return float(value)
 

@@ -127,3 +127,19 @@ def test_posterior_draws(data: Any) -> None:
         return
     assert isinstance(made, kdey.bayes.PosteriorDraws)
     assert_prevalences(made.population, made.population.shape)
+
+
+@fuzzed(25)
+@given(data=st.data())
+def test_calibrated_drift(data: Any) -> None:
+    p = data.draw(some.simplex_rows(data.draw(st.integers(2, 8)), 2))
+    past = answer(lambda: FITTED.estimate_posteriors(p, bags=[range(len(p)), [0]], check_fit=False))
+    truth = data.draw(some.ODD | st.just([[0.2, 0.8], [0.0, 1.0]]))
+    coverage = data.draw(some.ODD | st.floats(0.1, 1.0))
+    try:
+        made = answer(
+            lambda: kdey.calibrate_drift(past, truth, coverage=coverage), "prevalence", "coverage"
+        )
+    except Refused:
+        return
+    assert made >= 1.0

@@ -45,7 +45,7 @@ from kdey.intervals.merging import MergedUncertainty, StratifiedUncertainty
 from kdey.intervals.moments import features, smoothed
 from kdey.intervals.region import Uncertainty
 from kdey.simplex import check_prevalence
-from kdey.validation import make_frame
+from kdey.validation import as_numbers, is_number, make_frame
 
 if TYPE_CHECKING:
     from kdey.intervals.differences import Difference
@@ -571,9 +571,10 @@ def tipping_point(
     """Return the factor that overturns a statement; see :meth:`kdey.Estimate.tipping_point`."""
     if (above is None) == (below is None):
         raise ValueError("say which statement is meant: above=0.3, or below=0.3")
-    bound = float(above if above is not None else below)  # type: ignore[arg-type]
-    if not -ROUNDING <= bound <= 1.0 + ROUNDING:
-        raise ValueError(f"above and below must be shares between 0 and 1, got {bound}")
+    bound = above if above is not None else below
+    if not is_number(bound) or not -ROUNDING <= bound <= 1.0 + ROUNDING:
+        raise ValueError(f"above and below must be shares between 0 and 1, got {bound!r}")
+    bound = min(max(float(bound), 0.0), 1.0)
     i = class_number(estimate.classes, label)
     gains, possible = np.eye(len(estimate.classes))[i], _possible_shares(estimate)
     if above is not None:
@@ -651,10 +652,10 @@ def calibrate_drift(
     >>> kdey.calibrate_drift(past, [[25 / 30, 5 / 30, 0], [0, 10 / 35, 25 / 35]])
     1.0
     """
-    if not 0.0 < coverage <= 1.0:
-        raise ValueError(f"coverage must be above 0 and at most 1, got {coverage}")
+    if not is_number(coverage) or not 0.0 < coverage <= 1.0:
+        raise ValueError(f"coverage must be above 0 and at most 1, got {coverage!r}")
     k = len(estimates.classes)
-    truth = np.asarray(prevalences, dtype=np.float64)
+    truth = as_numbers(prevalences, "prevalences")
     if truth.shape != (len(estimates), k) or not len(truth):
         raise ValueError(f"prevalences must have shape {(len(estimates), k)}, got {truth.shape}")
     needed = []
