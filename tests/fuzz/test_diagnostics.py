@@ -133,12 +133,15 @@ def test_posterior_draws(data: Any) -> None:
 @given(data=st.data())
 def test_calibrated_drift(data: Any) -> None:
     p = data.draw(some.simplex_rows(data.draw(st.integers(2, 8)), 2))
-    past = answer(lambda: FITTED.estimate_posteriors(p, bags=[range(len(p)), [0]], check_fit=False))
+    past = answer(
+        lambda: FITTED.estimate_posteriors(p, bags=[range(len(p)), [0, 1]], check_fit=False)
+    )
     truth = data.draw(some.ODD | st.just([[0.2, 0.8], [0.0, 1.0]]))
     coverage = data.draw(some.ODD | st.floats(0.1, 1.0))
     try:
         made = answer(
-            lambda: kdey.calibrate_drift(past, truth, coverage=coverage), "prevalence", "coverage"
+            lambda: kdey.calibrate_drift(past, truth, coverage=coverage),
+            *("prevalence", "coverage", "analytic intervals"),
         )
     except Refused:
         return
