@@ -29,8 +29,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import all_estimators
 
 import kdey
+from kdey import persistence
 from kdey.monitoring import model_fingerprint
-from kdey.persistence import archive, model_file
+from kdey.persistence import archive
 from kdey.persistence.archive import ModelFileError
 from tests.evaluation.cases import blobs
 
@@ -312,7 +313,10 @@ def test_what_cannot_be_loaded_is_not_saved(tmp_path: Path, monkeypatch: Any) ->
         kdey.save(quantifier, path)
     assert "trust" not in str(refusal.value)
     assert not path.exists()
-    monkeypatch.setattr(model_file, "_quantifier", lambda *_, **__: None)  # an older version's file
+    # As an older version would have written it.
+    monkeypatch.setattr(
+        persistence, "_quantifier", lambda *_, **__: None
+    )  # an older version's file
     kdey.save(quantifier, path)
     monkeypatch.undo()
     for trusted in ([], ["functools.partial", "sklearn.utils.validation.check_array"]):
@@ -324,7 +328,7 @@ def test_what_cannot_be_loaded_is_not_saved(tmp_path: Path, monkeypatch: Any) ->
 @pytest.mark.parametrize("name", ["os.system", "builtins.eval", "joblib.load", "pandas.eval"])
 def test_dangerous_names_are_never_offered(name: str, tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="is never read"):
-        model_file._check_trusted(tmp_path, {name, "my.Classifier"}, [name])
+        persistence._check_trusted(tmp_path, {name, "my.Classifier"}, [name])
 
 
 def test_pickle_is_opt_in_on_both_sides(tmp_path: Path) -> None:
@@ -399,12 +403,12 @@ def test_the_bins_of_boosted_trees_are_two_arrays_of_the_file(missing: bool) -> 
     if missing:
         X[::7, 5] = np.nan
     trees = HistGradientBoostingClassifier(max_iter=2, max_bins=8).fit(X, y)
-    data = model_file._skops_bytes(trees)
+    data = persistence._skops_bytes(trees)
     assert len(zipfile.ZipFile(io.BytesIO(data)).namelist()) < 30
     assert isinstance(trees._bin_mapper.bin_thresholds_, list)  # what was given is left as it was
-    skops = model_file._skops()
+    skops = persistence._skops()
     read = skops.loads(data, trusted=skops.get_untrusted_types(data=data))
-    model_file._unpack_bins(read)
+    persistence._unpack_bins(read)
     pairs = zip(read._bin_mapper.bin_thresholds_, trees._bin_mapper.bin_thresholds_, strict=True)
     assert all(np.array_equal(ours, theirs) for ours, theirs in pairs)
     np.testing.assert_array_equal(read.predict_proba(X), trees.predict_proba(X))
@@ -425,4 +429,4 @@ def test_bins_that_do_not_match_their_bounds(lengths: NDArray[Any]) -> None:
     trees = HistGradientBoostingClassifier(max_iter=1).fit(X, y)
     trees._bin_mapper.bin_thresholds_ = (np.arange(3.0), lengths)
     with pytest.raises(ValueError, match=r"bins of boosted trees do not match"):
-        model_file._unpack_bins(trees)
+        persistence._unpack_bins(trees)

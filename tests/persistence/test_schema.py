@@ -14,7 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import kdey
-from kdey.persistence import archive, model_file
+from kdey import persistence
+from kdey.persistence import archive
 from kdey.tables.features import TableFeatures
 from kdey.tables.schema import Column, TableSchema
 
@@ -56,7 +57,7 @@ def test_a_damaged_schema_is_refused(
 ) -> None:
     model = fitted()
     monkeypatch.setattr(TableSchema, "__getstate__", lambda self: {"json": json.dumps(damage)})
-    monkeypatch.setattr(model_file, "_quantifier", lambda *_, **__: None)  # that would refuse it
+    monkeypatch.setattr(persistence, "_quantifier", lambda *_, **__: None)  # that would refuse it
     path = kdey.save(model, tmp_path / "m.kdey")
     monkeypatch.undo()
     with pytest.raises(archive.ModelFileError, match="cannot be read"):

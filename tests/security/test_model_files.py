@@ -23,9 +23,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import kdey
-from kdey.persistence import archive, describe, model_file
+from kdey import persistence
+from kdey.persistence import archive, check_trees, describe
 from kdey.persistence.archive import ModelFileError
-from kdey.persistence.model_file import check_trees
 from tests.evaluation.cases import blobs
 
 pytest.importorskip("skops")
@@ -114,7 +114,7 @@ def test_a_crafted_tree_is_refused_when_its_file_is_read(
     quantifier.classifier_.tree_.__setstate__(state)
     with pytest.raises(TypeError, match="a tree refers to nodes"):
         kdey.save(quantifier, tmp_path / "m.kdey")
-    monkeypatch.setattr(model_file, "_quantifier", lambda *_, **__: None)
+    monkeypatch.setattr(persistence, "_quantifier", lambda *_, **__: None)
     path = kdey.save(quantifier, tmp_path / "m.kdey")
     monkeypatch.undo()
     with pytest.raises(ModelFileError, match="a tree refers to nodes"):

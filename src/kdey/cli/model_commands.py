@@ -532,7 +532,7 @@ _MOST_TEXTS = 8
 def inspect(model: str, as_json: bool) -> None:
     """Show what MODEL was fitted on and with: classes, columns, method, settings."""
     from kdey import load
-    from kdey.persistence.model_file import describe
+    from kdey.persistence import describe
 
     quantifier = load(model)
     facts = _facts(quantifier, describe(model))

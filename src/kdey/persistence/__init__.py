@@ -1,5 +1,655 @@
-"""Persistence: model files of JSON, plain arrays and skops, which cannot run code when read."""
+"""Model files of JSON, plain arrays and skops, which cannot run code when read.
 
-from kdey.persistence.model_file import describe, load, save
+Here a fitted quantifier is saved to one file and loaded, and what was loaded is checked;
+``archive.py`` has the format of the file.
+
+Equal models give equal files. skops names the parts of an object by their memory addresses and
+stamps its archive with the current time; :func:`canonical` numbers the parts in the order of their
+appearance instead and uses a fixed time stamp.
+
+scikit-learn follows the children of a tree node, and reads the feature that it names, without
+checking that this node or feature exists. A crafted or damaged tree would crash the process, so
+:func:`check_trees` checks the indices. :func:`check_shapes` compares the shapes of classes,
+training data and templates with each other, and :func:`check_answers` lets the quantifier solve a
+small bag if the model is of an ordinary size.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import pickle
+import re
+import sys
+import warnings
+import zipfile
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from kdey.model import AnyModel, Model
+from kdey.persistence.archive import (
+    MOST_CLASSES,
+    TIME_STAMP,
+    ModelFileError,
+    Parts,
+    check_array_header,
+    check_skops,
+    decode,
+    encode,
+    read_archive,
+    read_manifest,
+    types_outside,
+    write_archive,
+)
+from kdey.posteriors import TrainingPosteriors
+from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
+from kdey.rows import RowMap
+from kdey.tables.schema import TableSchema
 
 __all__ = ["describe", "load", "save"]
+
+_TREE = "quantifier.json"
+#: Name of the description of an object inside an archive of skops.
+_SCHEMA = "schema.json"
+#: Memory addresses in this description: names of parts, and of the files that contain them.
+_ADDRESS = re.compile(r'(?<="__id__": )\d+|(?<="file": ")\d+')
+#: Types that contain only data, and that skops does not trust by default.
+TRUSTED = (
+    "kdey.tables.features.TableFeatures",
+    "kdey.tables.schema.TableSchema",
+    "numpy.dtype",  # of the values that an imputer was fitted on
+    "sklearn.tree._tree.Tree",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.calibration._TemperatureScaling",
+    "sklearn._loss.link.Interval",
+    "sklearn._loss.link.LogitLink",
+    "sklearn._loss.link.MultinomialLogit",
+    "sklearn._loss.loss.HalfBinomialLoss",
+    "sklearn._loss.loss.HalfMultinomialLoss",
+    "sklearn.neighbors._kd_tree.KDTree",  # both are built again, see check_trees
+    "sklearn.neighbors._ball_tree.BallTree",
+    "sklearn.metrics._dist_metrics.ChebyshevDistance64",
+    "sklearn.metrics._dist_metrics.EuclideanDistance64",
+    "sklearn.metrics._dist_metrics.ManhattanDistance64",
+    "sklearn.metrics._dist_metrics.MinkowskiDistance64",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+    "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+    *(
+        f"sklearn.gaussian_process.kernels.{name}"
+        for name in (
+            *("CompoundKernel", "ConstantKernel", "DotProduct", "ExpSineSquared", "Exponentiation"),
+            *("Matern", "Product", "RationalQuadratic", "RBF", "Sum", "WhiteKernel"),
+        )
+    ),
+)
+#: Libraries with functions that read pickles, run code or call whatever they are given, as many of
+#: Python's own modules do. Their classes may be trusted, such functions not.
+_WITH_DANGERS = (
+    *("cloudpickle", "dill", "joblib", "numpy", "pandas", "polars", "scipy", "skops", "sklearn"),
+)
+
+
+def save(
+    quantifier: BaseQuantifier, path: str | PathLike[str], *, use_pickle: bool = False
+) -> Path:
+    """Write a fitted quantifier to a file.
+
+    The file contains JSON, plain arrays and, for the classifier, the format of skops, none of which
+    can run code when read. It is written completely or not at all, and equal models give equal
+    files. What :func:`load` would refuse is not written.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+        A quantifier of this package, or your own class derived from its base classes. For a search,
+        save its ``best_estimator_``.
+    path : path-like
+        The file to write.
+    use_pickle : bool
+        Whether to pickle the classifier, if skops cannot write it. The file then loads only with
+        ``use_pickle=True``, which is safe only for files of people you trust.
+
+    Returns
+    -------
+    Path
+        The path of the file.
+
+    Raises
+    ------
+    TypeError
+        If the object is not a quantifier of kdey, is a search, or contains a classifier that skops
+        cannot write or that could not be loaded.
+    NotFittedError
+        If the quantifier is not fitted.
+
+    See Also
+    --------
+    kdey.load : Read a quantifier from a file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import kdey
+    >>> P = np.array([[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]])
+    >>> q = kdey.PACC().fit_posteriors(P, ["no", "no", "yes", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = kdey.save(q, Path(folder) / "model.kdey")
+    ...     again = kdey.load(path)
+    ...
+    >>> again.aggregate(P).tolist() == q.aggregate(P).tolist()
+    True
+    """
+    import kdey
+
+    if not isinstance(quantifier, BaseQuantifier):
+        raise TypeError(
+            f"save accepts quantifiers of kdey, got {type(quantifier).__qualname__}; use pickle "
+            "for other objects"
+        )
+    if hasattr(quantifier, "best_estimator_"):
+        raise TypeError("a search cannot be saved: save its best_estimator_")
+    check_is_fitted(quantifier, "model_")
+    parts = Parts()
+    tree = encode(quantifier, parts)
+    members = {_TREE: json.dumps(tree).encode()}
+    members |= {f"arrays/{i}.npy": _array_bytes(a) for i, a in enumerate(parts.arrays)}
+    dump = pickle.dumps if use_pickle else _skops_bytes
+    suffix = "pickle" if use_pickle else "skops"
+    members |= {f"foreign/{i}.{suffix}": dump(o) for i, o in enumerate(parts.foreign)}
+    about = {
+        "kdey": kdey.__version__,
+        "quantifier": type(quantifier).__qualname__,
+        "classes": [str(label) for label in quantifier.classes_],
+        "foreign": [f"{type(o).__module__}.{type(o).__qualname__}" for o in parts.foreign],
+        "libraries": _versions() if parts.foreign else {},
+    }
+    target = Path(path)
+    if not use_pickle:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the first of the next load
+                _quantifier(target, members, None, use_pickle=False)
+        except Exception as error:  # as load reports them
+            raise TypeError(
+                f"the model could not be loaded from its file: {error}; save with use_pickle=True, "
+                "or compute the posteriors yourself and use fit_posteriors"
+            ) from error
+    write_archive(target, members, about)
+    return target
+
+
+def load(
+    path: str | PathLike[str], *, trusted: Sequence[str] = (), use_pickle: bool = False
+) -> Any:
+    """Return the quantifier of a model file.
+
+    Parameters
+    ----------
+    path : path-like
+        A file written by :func:`save`.
+    trusted : sequence of str
+        Names of types that may be created besides those of kdey, scikit-learn and NumPy: types of
+        the classifier ("package.Class"), and your own quantifiers, row maps and matchings
+        ("module:Class", whose modules are imported). A file that needs other types is refused with
+        a message that names them.
+    use_pickle : bool
+        Whether to allow a pickled classifier. Unpickling runs code: use it only for files of people
+        you trust.
+
+    Returns
+    -------
+    quantifier
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a model file, is damaged, or contains types that are not trusted.
+    ImportError
+        If a library that the model needs is not installed.
+
+    See Also
+    --------
+    kdey.save : Write a quantifier to a file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "iris.kdey"
+    ...     _ = kdey.save(kdey.EMQ().fit(X, y), path)
+    ...     loaded = kdey.load(path)
+    >>> loaded.predict(X).round(1)
+    array([0.3, 0.3, 0.3])
+    """
+    source = Path(path)
+    manifest, members = read_archive(source)
+    try:
+        return _quantifier(source, members, trusted, use_pickle)
+    except (ModelFileError, ImportError):
+        raise
+    except Exception as error:  # skops and the classes it creates may raise anything
+        raise ModelFileError(
+            f"{source} cannot be read by this kdey (it was written by "
+            f"{manifest.get('kdey', 'another version')}): {error}"
+        ) from error
+
+
+def _quantifier(
+    source: Path, members: dict[str, bytes], trusted: Sequence[str] | None, use_pickle: bool
+) -> Any:
+    """Return the quantifier of the members of a file; ``trusted`` as for :func:`_check_trusted`."""
+    if _TREE not in members:
+        raise ModelFileError(f"{source} is not a kdey model file: it has no {_TREE}")
+    tree = json.loads(members[_TREE])
+    outside = types_outside(tree)
+    _check_trusted(source, outside, trusted)
+    parts = Parts(
+        [_array(members[f"arrays/{i}.npy"]) for i in range(_count(members, "arrays/"))],
+        [
+            _foreign(source, members, i, trusted, use_pickle)
+            for i in range(_count(members, "foreign/"))
+        ],
+        frozenset(outside),
+    )
+    quantifier = decode(tree, parts)
+    check_shapes(quantifier)
+    check_answers(quantifier)
+    return quantifier
+
+
+def _check_trusted(source: Path, names: set[str], trusted: Sequence[str] | None) -> None:
+    """Raise ModelFileError if a type is not trusted; None: whatever the caller may trust is."""
+    dangerous = sorted(filter(_is_dangerous, names))
+    if dangerous:
+        raise ModelFileError(
+            f"{source} contains {', '.join(dangerous)}, with which a file can run code: this is "
+            "never read"
+        )
+    unknown = sorted(names - set(names if trusted is None else trusted))
+    if unknown:
+        raise ModelFileError(
+            f"{source} contains types that are not trusted: {', '.join(unknown)}; if you know "
+            f"them, load it with trusted={unknown}"
+        )
+
+
+def _is_dangerous(name: str) -> bool:
+    """Return whether a name is Python's own, or one of a function of a large library."""
+    *modules, last = name.replace(":", ".").split(".")
+    root = modules[0] if modules else "builtins"
+    if root in _WITH_DANGERS:
+        return last.lstrip("_")[:1].islower()
+    return root in sys.stdlib_module_names and root != "__main__"
+
+
+def describe(path: str | PathLike[str]) -> dict[str, Any]:
+    """Return the manifest of a model file, without creating any object that it contains.
+
+    Parameters
+    ----------
+    path : path-like
+        A file written by :func:`save`.
+
+    Returns
+    -------
+    dict
+        With, among others, the version of kdey, the class of the quantifier and its classes.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a model file, is damaged, or is of another format.
+    """
+    return read_manifest(Path(path))
+
+
+def _count(members: dict[str, bytes], folder: str) -> int:
+    return sum(name.startswith(folder) for name in members)
+
+
+def _array_bytes(array: NDArray[Any]) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array, allow_pickle=False)
+    return stream.getvalue()
+
+
+def _array(data: bytes) -> NDArray[Any]:
+    stream = io.BytesIO(data)
+    check_array_header(stream, len(data))
+    stream.seek(0)
+    array: NDArray[Any] = np.load(stream, allow_pickle=False)
+    return array
+
+
+def _skops() -> Any:
+    try:
+        import skops.io
+    except ImportError:
+        raise ImportError(
+            "saving a classifier needs skops: pip install 'kdey[save]' (a quantifier fitted by "
+            "fit_posteriors can be saved without it)"
+        ) from None
+    return skops.io
+
+
+def _skops_bytes(value: Any) -> bytes:
+    try:
+        data = canonical(_skops().dumps(_with_packed_bins(value)))
+    except (TypeError, AttributeError) as error:
+        raise TypeError(
+            f"skops cannot write a {type(value).__qualname__} ({error}); save with "
+            "use_pickle=True, or compute the posteriors yourself and use fit_posteriors"
+        ) from error
+    return data
+
+
+def _with_packed_bins(classifier: Any) -> Any:
+    """Return a classifier whose boosted trees have the bounds of their bins in two arrays.
+
+    Boosted trees keep one small array per feature, and each would become a file of its own.
+    """
+    mappers = [part for _, part in _walk(classifier, None, set()) if _is_bin_mapper(part)]
+    packed = {
+        id(bounds): (np.concatenate(bounds), np.array([len(b) for b in bounds], dtype=np.int64))
+        for bounds in (mapper.bin_thresholds_ for mapper in mappers)
+        if bounds and {(b.ndim, b.dtype) for b in bounds} == {(1, np.dtype(np.float64))}
+    }
+    return copy.deepcopy(classifier, packed) if packed else classifier
+
+
+def _unpack_bins(classifier: Any) -> None:
+    """Give boosted trees the bounds of their bins back, which :func:`_with_packed_bins` packed."""
+    for _, part in _walk(classifier, None, set()):
+        if _is_bin_mapper(part) and isinstance(part.bin_thresholds_, tuple):
+            bounds, lengths = (np.asarray(array) for array in part.bin_thresholds_)
+            inside = lengths.dtype == np.int64 and ((lengths >= 0) & (lengths <= len(bounds))).all()
+            if bounds.ndim != 1 or lengths.ndim != 1 or not inside or lengths.sum() != len(bounds):
+                raise ValueError("the bins of boosted trees do not match their bounds")
+            part.bin_thresholds_ = np.split(bounds, np.cumsum(lengths)[:-1])
+
+
+def _is_bin_mapper(part: Any) -> bool:
+    return type(part).__name__ == "_BinMapper" and hasattr(part, "bin_thresholds_")
+
+
+def canonical(data: bytes) -> bytes:
+    """Return the bytes of ``skops.io.dumps`` in a form that is the same for equal objects."""
+    source = zipfile.ZipFile(io.BytesIO(data))
+    numbers: dict[str, str] = {}
+
+    def number(address: re.Match[str]) -> str:
+        return numbers.setdefault(address.group(), str(len(numbers)))
+
+    schema = _ADDRESS.sub(number, source.read(_SCHEMA).decode())
+    members = {_renamed(name, numbers): source.read(name) for name in source.namelist()}
+    members[_SCHEMA] = schema.encode()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in sorted(members):
+            archive.writestr(zipfile.ZipInfo(name, TIME_STAMP), members[name])
+    return buffer.getvalue()
+
+
+def _renamed(name: str, numbers: dict[str, str]) -> str:
+    """Return a file name whose stem, a memory address, is replaced by its number."""
+    stem, dot, suffix = name.partition(".")
+    return numbers.get(stem, stem) + dot + suffix
+
+
+def _foreign(
+    source: Path,
+    members: dict[str, bytes],
+    number: int,
+    trusted: Sequence[str] | None,
+    use_pickle: bool,
+) -> Any:
+    """Return a foreign object by its number, or raise if it must not be created."""
+    pickled = members.get(f"foreign/{number}.pickle")
+    if pickled is not None:
+        if not use_pickle:
+            raise ModelFileError(
+                f"{source} contains a pickled classifier, which can run code when read; load it "
+                "with use_pickle=True if you trust its author"
+            )
+        return pickle.loads(pickled)
+    data = members[f"foreign/{number}.skops"]
+    check_skops(data)
+    names = set(_skops().get_untrusted_types(data=data)) - set(TRUSTED)
+    _check_trusted(source, names, trusted)
+    classifier = _skops().loads(data, trusted=[*TRUSTED, *names])
+    _unpack_bins(classifier)
+    check_trees(classifier)
+    return classifier
+
+
+def _versions() -> dict[str, str]:
+    import sklearn
+
+    return {"scikit-learn": sklearn.__version__, "numpy": np.__version__}
+
+
+def check_trees(classifier: Any) -> None:
+    """Raise ValueError if a tree inside ``classifier`` has indices outside itself or outside X.
+
+    The index of a classifier by neighbours is built again from its instances, as ``fit`` built it:
+    its own numbers are not looked at.
+    """
+    for owner, part in _walk(classifier, None, set()):
+        width = getattr(owner, "n_features_in_", None)
+        if type(part).__name__ == "Tree":
+            inner = part.children_left != -1
+            children = np.stack([part.children_left, part.children_right])
+            _check_nodes(inner, children, part.feature, width if width == part.n_features else None)
+        elif type(part).__name__ == "TreePredictor":
+            nodes = part.nodes
+            inner = nodes["is_leaf"] == 0
+            children = np.stack([nodes["left"], nodes["right"]]).astype(np.int64)
+            _check_nodes(inner, children, nodes["feature_idx"], width)
+            sets = nodes["bitset_idx"][inner & (nodes["is_categorical"] != 0)]
+            if len(sets) and int(sets.max()) >= len(part.raw_left_cat_bitsets):
+                raise ValueError("a tree refers to categories that it does not have")
+        elif type(part).__name__ in ("KDTree", "BallTree"):
+            if getattr(owner, "_tree", None) is not part:
+                raise ValueError("an index of neighbours stands where none belongs")
+            metric = {"metric": owner.effective_metric_, **owner.effective_metric_params_}
+            kind: Any = type(part)
+            owner._tree = kind(owner._fit_X, owner.leaf_size, **metric)
+
+
+def _check_nodes(
+    inner: NDArray[np.bool_], children: NDArray[Any], features: NDArray[Any], width: int | None
+) -> None:
+    """Raise ValueError if children (2, n) or features (n,) of inner nodes do not exist."""
+    # Children must come after their parents, or following them might never end.
+    nodes = np.arange(len(inner))
+    forward = (children > nodes) & (children < len(inner))
+    if len(inner) == 0 or not forward[:, inner].all():
+        raise ValueError("a tree refers to nodes that it does not have")
+    used = features[inner]
+    if width is None or (len(used) and not 0 <= int(used.min()) <= int(used.max()) < width):
+        raise ValueError("a tree refers to features that its classifier does not have")
+
+
+def _walk(value: Any, owner: Any, visited: set[int]) -> Iterator[tuple[Any, Any]]:
+    """Yield all parts of a classifier, each after the innermost estimator that contains it."""
+    if id(value) in visited:
+        return
+    visited.add(id(value))
+    yield owner, value
+    if isinstance(value, dict):
+        parts = list(value.values())
+    elif isinstance(value, list | tuple):
+        parts = list(value)
+    elif isinstance(value, TableSchema):
+        parts = []  # names and texts, which are checked when it is read
+    elif isinstance(value, np.ndarray):
+        parts = value.ravel().tolist() if value.dtype.hasobject else []
+    else:
+        parts = list(getattr(value, "__dict__", {}).values())
+    inner = value if isinstance(value, BaseEstimator) else owner
+    if inner is value and not hasattr(value, "estimators_features_"):
+        _check_members(value)
+    for part in parts:
+        yield from _walk(part, inner, visited)
+
+
+def _check_members(ensemble: Any) -> None:
+    """Raise ValueError if members that get the ensemble's X have another number of features."""
+    members = getattr(ensemble, "estimators_", ())
+    for member in members.ravel() if isinstance(members, np.ndarray) else members:
+        tree = getattr(member, "tree_", None)
+        if tree is not None and tree.n_features != getattr(ensemble, "n_features_in_", None):
+            raise ValueError("an ensemble contains a tree with another number of features")
+
+
+def check_shapes(quantifier: Any) -> None:
+    """Raise ValueError if the classes of a quantifier and the shapes of its parts do not match.
+
+    Memory and time of everything that follows grow with these shapes, and not with the file, in
+    which zeros take no space. The check itself allocates nothing of their size.
+    """
+    if not isinstance(quantifier, BaseQuantifier):
+        raise ValueError("it contains no quantifier")
+    for _, part in _walk(quantifier, quantifier, set()):
+        if isinstance(part, AnyModel):
+            try:
+                _check_model(part)
+            except (AttributeError, LookupError, TypeError) as error:  # a field that is missing
+                raise ValueError(f"its parts do not fit together ({error!r:.200})") from error
+
+
+def _check_model(model: AnyModel) -> None:
+    """Raise ValueError unless there is one prevalence, and one template, per class."""
+    k = len(model.classes)
+    if np.shape(model.classes) != (k,) or k > MOST_CLASSES:
+        raise ValueError(f"it has {k} classes, and at most {MOST_CLASSES} are read")
+    _check_shape("prevalence", model.prevalence, (k,))
+    if not isinstance(model.scorer.n_features, int | np.integer | None):
+        raise ValueError("its number of features is no number")
+    if not isinstance(model, Model):
+        return
+    if model.training is not None:
+        _check_training(model.training, model)
+    if not model.row_map.is_fitted:
+        raise ValueError("its row map has not been fitted")
+    for _, part in _walk(model.row_map, None, set()):
+        if isinstance(part, RowMap) and part.is_fitted:
+            _check_templates(part.templates, k)
+
+
+def _check_training(training: TrainingPosteriors, model: Model) -> None:
+    """Raise ValueError unless there is one label and one row of posteriors per instance."""
+    labels, n_classes = np.asarray(training.labels), model.n_classes
+    n = len(labels)
+    _check_shape("labels", labels, (n,))
+    if labels.dtype.kind not in "iu":
+        raise ValueError("its labels are no codes of classes")
+    if n and not 0 <= int(labels.min()) <= int(labels.max()) < n_classes:
+        raise ValueError("its labels are codes of classes that it does not have")
+    width = model.n_score_columns if model.takes_posteriors else model.scorer.n_features
+    if training.posteriors is not None and width is not None:
+        _check_shape("posteriors", training.posteriors, (n, int(width)))
+    for name, values in (
+        ("weights", training.weights),
+        ("folds", training.folds),
+        ("instances", training.instances),
+    ):
+        if values is not None:
+            _check_shape(name, values, (n,))
+
+
+def _check_templates(templates: Any, n_classes: int) -> None:
+    """Raise ValueError unless there is one column per class, or an empty row per class."""
+    shape = np.shape(templates)
+    if shape != (n_classes, 0) and shape[1:] != (n_classes,):
+        raise ValueError(
+            f"its parts do not fit together: templates of shape {shape} for {n_classes} classes"
+        )
+
+
+def _check_shape(name: str, values: Any, expected: tuple[int, ...]) -> None:
+    if np.shape(values) != expected:
+        raise ValueError(
+            f"its parts do not fit together: {name} of shape {np.shape(values)} instead of "
+            f"{expected}"
+        )
+
+
+#: Errors of arrays, fields and parameters that do not belong together. All others can wait for the
+#: first bag: messages of kdey itself, warnings, a device that this machine does not have.
+_MISMATCHES = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError)
+_OVERRUNS = (RecursionError, SystemError, NotImplementedError)
+
+
+#: Instances of the bag that is tried.
+_TRIAL_SIZE = 8
+#: A trial is made up to this number of classes and features, this number of estimators within each
+#: other, and this product of the number of classes and the largest whole number (bins, points,
+#: iterations) among the parameters. Beyond it, the trial itself could take minutes and gigabytes.
+_MOST_TRIED, _MOST_MEMBERS, _MOST_WORK = 1_000, 1_000, 1_000_000
+
+
+def check_answers(quantifier: BaseQuantifier) -> None:
+    """Let a quantifier solve one small bag, and raise ValueError if its parts do not fit together.
+
+    A file whose checksums match may still contain templates of other classes, or lack a field. It
+    is better to learn this when the file is read than from the first bag. Models beyond an ordinary
+    size are not tried.
+    """
+    if quantifier.device not in (None, "cpu", "auto"):
+        return  # because initialising a device takes seconds
+    if not _can_be_tried(quantifier):
+        return
+    try:
+        if quantifier.model_.takes_posteriors:
+            cast(PosteriorsMixin, quantifier).aggregate(_corners(len(quantifier.classes_)))
+        else:
+            quantifier.predict(np.zeros((2, _width(quantifier))))
+    except (*_MISMATCHES, *_OVERRUNS) as error:
+        raise ValueError(f"its parts do not fit together ({error!r:.200})") from error
+    except Exception:  # It will be raised again, with its message, by the first bag.
+        return
+
+
+def _can_be_tried(quantifier: BaseQuantifier) -> bool:
+    """Return whether the bag of a trial takes little time and memory, whatever the file says."""
+    k = len(quantifier.classes_)
+    if max(k, _width(quantifier)) > _MOST_TRIED:
+        return False
+    members = 0
+    for _, part in _walk(quantifier, quantifier, set()):
+        members += isinstance(part, BaseEstimator)
+        numbers = vars(part) if hasattr(part, "__dict__") else {}
+        # A seed may be any number.
+        sizes = [n for name, n in numbers.items() if type(n) is int and name != "random_state"]
+        if members > _MOST_MEMBERS or k * max(sizes, default=0) > _MOST_WORK:
+            return False
+    return True
+
+
+def _width(quantifier: BaseQuantifier) -> int:
+    return quantifier.model_.scorer.n_features or 1
+
+
+def _corners(n_classes: int) -> NDArray[np.float64]:
+    """Return posteriors that are nearly certain of the first classes in turn, shape (m, k)."""
+    m = min(n_classes, _TRIAL_SIZE)
+    return np.asarray(0.9 * np.eye(m, n_classes) + 0.1 / n_classes)

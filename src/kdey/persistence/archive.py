@@ -91,7 +91,7 @@ def check_members(members: Sequence[zipfile.ZipInfo], n_bytes: int) -> None:
 def check_skops(data: bytes) -> None:
     """Raise ValueError if an archive of skops would unpack to more than its own size.
 
-    :func:`~kdey.persistence.model_file.save` writes it without compression, because the model file
+    :func:`~kdey.persistence.save` writes it without compression, because the model file
     around it is compressed. Only sparse matrices are compressed again, by SciPy.
     """
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
