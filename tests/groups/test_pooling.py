@@ -18,8 +18,7 @@ from kdey import EMQ, HDx, KDEyML
 from kdey.bayes import pooling
 from kdey.bayes.pooling import shrink_groups
 from kdey.bayes.random_walk import smooth_periods
-from kdey.groups import Grouping, GroupKeys, truncate
-from kdey.groups.pooling import series_and_times
+from kdey.groups import Grouping, GroupKeys, series_and_times, truncate
 from kdey.groups.request import period_numbers, period_starts
 from tests.groups.cases import SCORES, fitted, keywords, posteriors
 
@@ -35,7 +34,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kdey.bayes.pooling.shrink_groups", short)
     monkeypatch.setattr(pooling, "drifts", lambda traces: False)
     few = partial(smooth_periods, n_templates=2, n_draws=20)
-    monkeypatch.setattr("kdey.groups.pooling.smooth_periods", few)
+    monkeypatch.setattr("kdey.groups.smooth_periods", few)
 
 
 def make_frame(kappa: float = 10.0) -> pd.DataFrame:
@@ -273,7 +272,7 @@ def test_partitions_of_dask_give_the_same_numbers() -> None:
 
 def test_rows_of_partitions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     dd = pytest.importorskip("dask.dataframe", reason="the extra 'dask' is not installed")
-    monkeypatch.setattr("kdey.groups.pooling.MOST_BYTES", 100)
+    monkeypatch.setattr("kdey.groups.cluster.MOST_BYTES", 100)
     with pytest.raises(ValueError, match="posteriors of all rows in one process"):
         answer(dd.from_pandas(FRAME, npartitions=2), **KEYS, shrink=True)
 

@@ -314,9 +314,7 @@ def test_what_cannot_be_loaded_is_not_saved(tmp_path: Path, monkeypatch: Any) ->
     assert "trust" not in str(refusal.value)
     assert not path.exists()
     # As an older version would have written it.
-    monkeypatch.setattr(
-        persistence, "_quantifier", lambda *_, **__: None
-    )  # an older version's file
+    monkeypatch.setattr(persistence, "_quantifier", lambda *_, **__: None)
     kdey.save(quantifier, path)
     monkeypatch.undo()
     for trusted in ([], ["functools.partial", "sklearn.utils.validation.check_array"]):

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from kdey._fingerprints import text_hashes
 from kdey.bags import Indices
+from kdey.bayes.pooling import MOST_BYTES
 from kdey.groups.answers import WHOLE, answer, thin
-from kdey.groups.pooling import check_size
 from kdey.groups.request import Request
 from kdey.groups.scoring import TableScorer
 from kdey.groups.table import (
@@ -193,7 +193,7 @@ class ClusterTable:
 
     def gather(self) -> ScoredTable:
         """Return all rows, scored, in this process: what pooling needs."""
-        check_size(float(self.counts.sum()) * self._row_bytes)
+        _check_size(float(self.counts.sum()) * self._row_bytes)
         parts = self.cluster.collect(partial(_scored, self.scorer, {}, {}), self.scorer.columns)
         ids, table = table_of(_concat(parts), {})
         place = _places(self.ids, ids)
@@ -207,6 +207,15 @@ class ClusterTable:
             rows=replace(table.rows, groups=place[table.rows.groups].astype(np.int32)),
             rates=np.ones(len(self.ids)),
             **counts,
+        )
+
+
+def _check_size(n_bytes: float) -> None:
+    """Raise ValueError if the scores of all rows take more memory than pooling may."""
+    if n_bytes > MOST_BYTES:
+        raise ValueError(
+            f"pooling needs the posteriors of all rows in one process, more than the "
+            f"{MOST_BYTES / 2**30:.0f} GiB that are allowed: pool fewer groups at a time"
         )
 
 
