@@ -18,9 +18,16 @@ from numpy.typing import ArrayLike, NDArray
 from kdey import GridSearchQ, Ordered
 from kdey._display import muted
 from kdey._io import write_whole
-from kdey.datasets.data_files import PathLike, read_header, read_prevalences
-from kdey.datasets.lequa import N_DEVELOPMENT, N_TEST, LequaTask, find_task
+from kdey.datasets.lequa import (
+    N_DEVELOPMENT,
+    N_TEST,
+    LequaTask,
+    find_task,
+    read_header,
+    read_prevalences,
+)
 from kdey.datasets.loading import Bagged, IndexBags
+from kdey.datasets.registry import PathLike
 from kdey.evaluation import GivenBags, GridEdgeWarning
 from kdey.metrics import (
     absolute_error,

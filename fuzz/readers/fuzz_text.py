@@ -17,7 +17,8 @@ from typing import Any
 import atheris
 
 with atheris.instrument_imports(include=["kdey.datasets", "kdey.tables"]):
-    from kdey.datasets.data_files import read_numbers, read_prevalences, read_sparse, read_table
+    from kdey.datasets.lequa import read_numbers, read_prevalences
+    from kdey.datasets.loading import read_sparse, read_table
     from kdey.tables.files import TableFile
     from kdey.tables.training import learn_schema
 

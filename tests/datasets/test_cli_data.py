@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from kdey.datasets.data_files import cache_dir
 from kdey.datasets.download import Checksums, check, place
-from kdey.datasets.registry import find
+from kdey.datasets.registry import cache_dir, find
 from tests.real_data import DATA, needs_data
 from tests.runner import invoke
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from kdey.datasets import load_dataset, load_lequa
-from kdey.datasets.data_files import read_table
-from kdey.datasets.download import Checksums, fetch
-from kdey.datasets.registry import DataFile, Entry, convert, entries, find
+from kdey.datasets.download import Checksums, convert, fetch
+from kdey.datasets.loading import read_table
+from kdey.datasets.registry import DataFile, Entry, entries, find
 from tests.real_data import DATA, needs_data
 
 from .cases import make_lequa, sparse_text

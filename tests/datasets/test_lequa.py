@@ -10,7 +10,7 @@ import pytest
 
 from kdey import KDEyML
 from kdey.datasets import BagFiles, load_lequa
-from kdey.datasets.data_files import Tree
+from kdey.datasets.lequa import Tree
 
 from .cases import Lequa, make_lequa
 
@@ -225,5 +225,5 @@ def test_bag_numbers_and_counts_are_checked(tmp_path: Path) -> None:
 
 
 def test_a_file_the_tree_does_not_have() -> None:
-    with Tree({}).open() as read, pytest.raises(FileNotFoundError, match=r"x.txt"):
+    with Tree([], "").open() as read, pytest.raises(FileNotFoundError, match=r"x.txt"):
         read("x.txt")

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from kdey.datasets import load_lequa
-from kdey.datasets.data_files import read_label_map, read_labelled_documents
-from kdey.datasets.lequa import TASKS
+from kdey.datasets.lequa import TASKS, read_label_map, read_labelled_documents
 from kdey.datasets.registry import entries, find
 
 from .cases import Lequa, make_documents, make_lequa, make_samples

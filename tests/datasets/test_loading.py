@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from kdey.datasets import load_dataset, names
-from kdey.datasets.data_files import cache_dir
+from kdey.datasets.registry import cache_dir
 from tests.real_data import DATA, needs_data
 
 from .cases import sparse_text, table_text, write_gz, write_letter

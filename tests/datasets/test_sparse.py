@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_svmlight_file
 
-from kdey.datasets.data_files import read_sparse
+from kdey.datasets.loading import read_sparse
 
 from .cases import sparse_text
 

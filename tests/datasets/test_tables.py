@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from kdey.datasets.data_files import read_table
+from kdey.datasets.loading import read_table
 
 from .cases import table_text, write_gz
 

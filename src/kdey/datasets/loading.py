@@ -3,11 +3,18 @@
 :class:`Dataset` is cut into training, validation and test parts by :meth:`Dataset.split`.
 :class:`Bagged` comes with bags whose prevalences are known, as the LeQua tasks do. Columns of words
 become indicators, and classes too rare to be split are left out.
+
+CSV tables and svmlight-like text are read in one pass of NumPy; only when that fails is the file
+read cell by cell, to name the line and column that is wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import csv
+import gzip
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
@@ -19,18 +26,17 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from kdey.bags import Bags
-from kdey.datasets.data_files import (
+from kdey.datasets.registry import (
+    DataFile,
+    Entry,
     PathLike,
     Roots,
-    Table,
+    find,
     locate,
-    read_sparse,
-    read_table,
     require,
     roots,
     sha256,
 )
-from kdey.datasets.registry import DataFile, Entry, find
 from kdey.evaluation.protocols import GivenBags
 
 Array = NDArray[np.float64]
@@ -40,6 +46,10 @@ Scaling = Literal["standard", "tfidf"] | None
 #: Features (m, d) to what is kept of them, (m, r), such as posteriors.
 Transform: TypeAlias = Callable[[Array], Any]
 
+#: Columns at the right end that are not features.
+_SPECIAL = ("split", "label")
+#: A colon at the edge of a cell, or two in one.
+_ODD = re.compile(r"(?:^|\s):|:(?:\s|$)|:[^\s:]*:")
 _TRAIN_OF_ALL, _TRAIN_OF_DEVELOPMENT = 0.7, 0.6
 
 
@@ -416,7 +426,7 @@ def _dataset(
     return Dataset(entry.title, entry.group, X, y, np.unique(y), source, notes, scaling, parts)
 
 
-def features(table: Table) -> tuple[Array, tuple[str, ...]]:
+def features(table: CsvTable) -> tuple[Array, tuple[str, ...]]:
     """Return the features of a table, and notes.
 
     A column of words with v distinct ones becomes v - 1 indicators, of all but the first word in
@@ -481,3 +491,251 @@ def load_bundled(entry: Entry) -> tuple[Any, NDArray[Any], str, tuple[str, ...]]
         y = 1 - y
         notes = ("label 1 for malignant",)
     return np.asarray(X, dtype=np.float64), y, f"scikit-learn's {_LOADERS[base]}", notes
+
+
+@dataclass(frozen=True, eq=False)
+class CsvTable:
+    """The content of a CSV file.
+
+    Attributes
+    ----------
+    columns : tuple of str, length d
+    numbers : float64 array of shape (n, d - number of word columns)
+        The numeric columns, in order.
+    words : dict from column to array of str of shape (n,)
+        The categorical columns.
+    labels : array of shape (n,)
+        Integers where every label is one, else text.
+    split : array of str of shape (n,) or None
+        The part, "train" or "test", that the source assigns each row to.
+    """
+
+    columns: tuple[str, ...]
+    numbers: Array
+    words: dict[str, NDArray[np.str_]]
+    labels: NDArray[Any]
+    split: NDArray[np.str_] | None
+
+
+def read_table(path: Path, categorical: Sequence[str] = ()) -> CsvTable:
+    """Return a table; ``categorical`` names the columns that hold words.
+
+    Raises
+    ------
+    ValueError
+        Names the file and, where possible, the line and the column.
+    """
+    lines = read_lines(path)
+    header = _header(path, lines)
+    d = len(header) - (2 if "split" in header else 1)
+    quoted = any('"' in line for line in lines)
+    ragged = any(line.count(",") != len(header) - 1 for line in lines)
+    rows: list[list[str]] | None = None
+    if quoted or ragged or categorical:
+        rows = _cells(path, lines, len(header))
+        numbers = _careful_numbers(path, rows, header, d, categorical)
+        tails = [row[d:] for row in rows]
+    else:
+        numbers = _fast_numbers(path, lines, header, d)
+        tails = [line.rsplit(",", len(header) - d)[1:] for line in lines[1:]]
+    words = {
+        column: np.array([row[header.index(column)] for row in rows or []])
+        for column in categorical
+    }
+    labels = _labels(path, [tail[-1].strip() for tail in tails])
+    split = _split(path, [tail[0].strip() for tail in tails]) if "split" in header else None
+    return CsvTable(tuple(header[:d]), numbers, words, labels, split)
+
+
+def _header(path: Path, lines: list[str]) -> list[str]:
+    if not lines:
+        raise ValueError(f"{path}: the file is empty")
+    _, first = next(_parsed(path, lines[:1]))
+    header = [name.strip() for name in first] or [""]
+    if header[-1] != "label":
+        raise ValueError(
+            f"{path}, line 1: the last column must be called label, it is {header[-1]!r}"
+        )
+    twice = {name for name in header if header.count(name) > 1}
+    if twice:
+        raise ValueError(f"{path}, line 1: column {min(twice)!r} comes twice")
+    if "split" in header and header.index("split") != len(header) - 2:
+        raise ValueError(f"{path}, line 1: the column split must stand before label")
+    if set(header) <= set(_SPECIAL):
+        raise ValueError(f"{path}, line 1: there is no feature column")
+    if len(lines) == 1:
+        raise ValueError(f"{path}: there is a header but no row")
+    return header
+
+
+def _cells(path: Path, lines: Iterable[str], width: int) -> list[list[str]]:
+    """Return the rows as text, each of the width of the header."""
+    parsed = _parsed(path, lines)
+    next(parsed)
+    rows = []
+    for number, row in parsed:
+        if len(row) != width:
+            raise ValueError(f"{path}, line {number}: {len(row)} cells, the header has {width}")
+        rows.append(row)
+    return rows
+
+
+def _parsed(path: Path, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """Iterate over the line number and the cells of each row."""
+    reader = csv.reader(lines)
+    try:
+        for row in reader:
+            yield reader.line_num, row
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {reader.line_num}: not CSV ({error})") from error
+
+
+def _fast_numbers(path: Path, lines: list[str], header: list[str], d: int) -> Array:
+    try:
+        numbers = np.loadtxt(lines[1:], delimiter=",", usecols=range(d), ndmin=2, comments=None)
+    except ValueError:
+        return _careful_numbers(path, _cells(path, lines, len(header)), header, d, ())
+    # NumPy leaves out blank lines; here they would have too few cells.
+    if np.isfinite(numbers).all() and len(numbers) == len(lines) - 1:
+        return numbers
+    return _careful_numbers(path, _cells(path, lines, len(header)), header, d, ())
+
+
+def _careful_numbers(
+    path: Path, rows: list[list[str]], header: list[str], d: int, categorical: Sequence[str]
+) -> Array:
+    """Return the numeric columns, one cell at a time."""
+    unknown = set(categorical) - set(header[:d])
+    if unknown:
+        raise ValueError(f"{path}, line 1: there is no column {min(unknown)!r}")
+    numeric = [j for j in range(d) if header[j] not in categorical]
+    numbers = np.empty((len(rows), len(numeric)))
+    for i, row in enumerate(rows):
+        for at, j in enumerate(numeric):
+            try:
+                numbers[i, at] = float(row[j])
+            except ValueError:
+                numbers[i, at] = np.nan
+            if not np.isfinite(numbers[i, at]):
+                raise ValueError(
+                    f"{path}, line {i + 2}, column {header[j]!r}: {row[j]!r} is not a finite number"
+                )
+    return numbers
+
+
+def _labels(path: Path, texts: list[str]) -> NDArray[Any]:
+    if "" in texts:
+        raise ValueError(f"{path}, line {texts.index('') + 2}, column 'label': the label is empty")
+    numeric = all(_is_integer(label) for label in set(texts))
+    return np.array([int(label) for label in texts]) if numeric else np.array(texts)
+
+
+def _is_integer(label: str) -> bool:
+    digits = label.removeprefix("-")
+    # Nineteen digits and more need not fit into an integer: they are names.
+    return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(label)) == label
+
+
+def _split(path: Path, texts: list[str]) -> NDArray[np.str_]:
+    for number, part in enumerate(texts):
+        if part not in ("train", "test"):
+            raise ValueError(
+                f"{path}, line {number + 2}, column 'split': {part!r} is neither train nor test"
+            )
+    return np.array(texts)
+
+
+def read_sparse(path: Path) -> tuple[sp.csr_array, NDArray[np.int64]]:
+    """Read ``label column:value column:value ...``, columns counted from 1.
+
+    Returns
+    -------
+    X : CSR array of shape (n, d), d the largest column of the file
+    y : int64 array of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        Names the file, the line and the cell.
+    """
+    split_lines = [_split_line(line) for line in read_lines(path)]
+    heads = tuple(head for head, _ in split_lines if head)
+    tails = tuple(tail for head, tail in split_lines if head)
+    if not heads:
+        raise ValueError(f"{path}: the file is empty")
+    joined = " ".join(tails)
+    try:
+        labels = np.array(heads, dtype=np.int64)
+        flat = np.array(joined.replace(":", " ").split(), dtype=np.float64)
+        sane = bool(np.isfinite(flat).all()) and len(flat) == 2 * joined.count(":")
+    except (ValueError, OverflowError):
+        sane = False
+    # The total may be right and yet hide "1: 2:3" or "1:2:3 4".
+    if not sane or _ODD.search(joined) or not _whole(flat[::2]):
+        raise ValueError(_first_fault(path, split_lines))
+    columns, values = flat[::2], flat[1::2]
+    lengths = np.array([tail.count(":") for tail in tails])
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    width = int(columns.max()) if len(columns) else 0
+    features = sp.csr_array((values, columns.astype(np.int64) - 1, offsets), (len(heads), width))
+    features.sort_indices()
+    return features, labels
+
+
+def _split_line(line: str) -> tuple[str, str]:
+    """Return the label and the rest of a line; both are empty for a blank one."""
+    label, _, rest = line.partition("#")[0].replace("\t", " ").strip().partition(" ")
+    return label, rest
+
+
+def _whole(columns: NDArray[np.float64]) -> bool:
+    return bool((columns >= 1).all() and (columns == np.floor(columns)).all())
+
+
+def _first_fault(path: Path, split_lines: list[tuple[str, str]]) -> str:
+    """Return a message on the first cell that is wrong."""
+    for number, (head, tail) in enumerate(split_lines, start=1):
+        where = f"{path}, line {number}"
+        if head and not _is_whole_number(head):
+            return f"{where}: the label {head!r} is not an integer"
+        for cell in tail.split():
+            if not _is_pair(cell):
+                return f"{where}: {cell!r} is not of the form column:value (columns from 1)"
+    return f"{path}: not of the form `label column:value ...`"
+
+
+def _is_whole_number(text: str) -> bool:
+    try:
+        return abs(int(text)) < 2**62
+    except ValueError:
+        return False
+
+
+def _is_pair(cell: str) -> bool:
+    column, colon, value = cell.partition(":")
+    try:
+        return bool(colon) and int(column) >= 1 and bool(np.isfinite(float(value)))
+    except ValueError:
+        return False
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a UTF-8 text file; ``.gz`` is unpacked.
+
+    Raises
+    ------
+    ValueError
+        Where the file is no text, or its compression is broken or cut short.
+    """
+    try:
+        data = path.read_bytes()
+        text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8-sig")
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path}: not a whole gzip file ({error}); get it again") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not UTF-8 text ({error})") from error
+    # splitlines() would also break lines at form feeds and other odd characters inside cells.
+    lines = text.replace("\r\n", "\n").split("\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    return lines

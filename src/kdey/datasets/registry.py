@@ -1,31 +1,33 @@
-"""The data sets that exist, their files and official homes, and how raw files become tables.
+"""The data sets that exist, their official homes, and where their files lie.
 
 A recipe says which column of a file of the UCI archive is the label, which rows and columns are
 left out, and which labels count as positive; it changes no number. ``kdey data fetch`` applies it
-by :func:`convert` and prints what it did.
+and prints what it did. Files lie in a directory of the user's, in ``$KDEY_DATA``, or in the
+download cache; :func:`locate` finds one, compressed or not.
 """
 
 from __future__ import annotations
 
 import csv
-import gzip
-import io
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
-from zipfile import BadZipFile, ZipFile
+from typing import TypeAlias
 
-from kdey._io import write_whole
+PathLike = str | os.PathLike[str]
+#: Directories to look in, first one first, by what to call them in messages and results.
+Roots: TypeAlias = Mapping[str, Path]
+#: Folder that the published archive of the tweets unpacks to.
+_TWEETS_ARCHIVE = "tweet_sentiment_quantification_snam"
 
 _ARCHIVE = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 _STATIC = "https://archive.ics.uci.edu/static/public"
-#: Names of columns of words, by their number.
-_WORD_COLUMNS = {
-    "abalone": {0: "sex"},
-    "chess-krk": {0: "wk_file", 2: "wr_file", 4: "bk_file"},
-}
 
 
 @dataclass(frozen=True)
@@ -81,100 +83,6 @@ class Recipe:
         if self.positive:
             steps.append(f"label 1 for {', '.join(self.positive)}")
         return "; ".join(steps)
-
-
-def convert(entry: Entry, recipe: Recipe, downloads: list[Path], target: Path) -> None:
-    """Write the table of a data set, or raise and write nothing.
-
-    Parameters
-    ----------
-    entry : Entry
-        Rows, features and classes must come out as it says.
-    recipe : Recipe
-    downloads : list of Path
-        In the order of the recipe's URLs.
-    target : Path
-        The ``.csv.gz`` to write, completely or not at all.
-    """
-    rows = [row for path in downloads for row in _rows(path, recipe)]
-    names = _names(entry, len(rows[0]) - 1)
-    _compare(entry, rows, downloads)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([[*names, "label"], *rows])
-    target.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(target, gzip.compress(text.getvalue().encode(), mtime=0))
-
-
-def _names(entry: Entry, n_features: int) -> list[str]:
-    """Return column names; columns of words keep those by which the registry knows them."""
-    if len(entry.categorical) == n_features:
-        return list(entry.categorical)
-    names = [f"x{j}" for j in range(n_features)]
-    for j, name in _WORD_COLUMNS.get(entry.name, {}).items():
-        names[j] = name
-    return names
-
-
-def _rows(path: Path, recipe: Recipe) -> list[list[str]]:
-    """Return the rows of one download, features first, label last."""
-    lines = _text(path, recipe.member).splitlines()
-    if (recipe.member or "").endswith(".arff"):
-        marks = [n for n, line in enumerate(lines, start=1) if line.strip().lower() == "@data"]
-        lines = lines[marks[0] :] if marks else []
-    if recipe.header:
-        lines = lines[1:]
-    rows = []
-    for number, line in enumerate(lines, start=1):
-        cells = [cell.strip().strip('"') for cell in line.split(recipe.delimiter)]
-        if line.strip() and (recipe.missing is None or recipe.missing not in cells):
-            rows.append(_row(path, number, cells, recipe))
-    if not rows:
-        raise ValueError(f"{path}: no rows of data")
-    return rows
-
-
-def _row(path: Path, number: int, cells: list[str], recipe: Recipe) -> list[str]:
-    try:
-        label = cells[recipe.label]
-    except IndexError:
-        raise ValueError(
-            f"{path}, row {number}: {len(cells)} cells, the label is in column {recipe.label}; "
-            "is this the data file?"
-        ) from None
-    kept = len(cells) if recipe.features is None else recipe.features
-    skipped = {*recipe.drop, recipe.label % len(cells)}
-    codes = dict(recipe.codes)
-    features = [codes.get(cells[j], cells[j]) for j in range(kept) if j not in skipped]
-    if recipe.positive:
-        # Some files write labels as numbers with decimals: 1.0000.
-        label = (
-            "1" if label.partition(".")[0] in recipe.positive or label in recipe.positive else "0"
-        )
-    return [*features, label]
-
-
-def _text(path: Path, member: str | None) -> str:
-    try:
-        if member is None:
-            return path.read_text(encoding="utf-8-sig")
-        with ZipFile(path) as archive:
-            return archive.read(member).decode("utf-8-sig")
-    except (BadZipFile, KeyError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: cannot be read as the data file ({error})") from error
-
-
-def _compare(entry: Entry, rows: list[list[str]], downloads: list[Path]) -> None:
-    where = " + ".join(path.name for path in downloads)
-    widths = {len(row) for row in rows}
-    if len(widths) != 1:
-        raise ValueError(f"{where}: rows of {min(widths)} to {max(widths)} columns")
-    counts = (len(rows), len(rows[0]) - 1, len({row[-1] for row in rows}))
-    expected = (entry.rows, entry.features, entry.classes)
-    if counts != expected:
-        raise ValueError(
-            f"{where}: rows, features and classes are {counts}, {entry.full_name} has {expected}"
-        )
 
 
 def _plain(*paths: str, **settings: object) -> Recipe:
@@ -393,7 +301,7 @@ class Entry:
         if self.is_lequa:
             return tuple(f"{self.page}/files/{f.path.rpartition('/')[2]}" for f in self.files)
         if self.group == "tweets":
-            return (f"{self.page}/files/tweet_sentiment_quantification_snam.zip",)
+            return (f"{self.page}/files/{_TWEETS_ARCHIVE}.zip",)
         return () if self.recipe is None else self.recipe.urls
 
 
@@ -484,3 +392,110 @@ def _suggestion(name: str) -> str:
     if not close:
         return "; `kdey data list` prints all names"
     return f"; did you mean {', '.join(known[match] for match in close)}?"
+
+
+def roots(data_dir: PathLike | None = None) -> Roots:
+    """Return the directories to look in, first one first, by what to call them.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        Looked in alone. By default ``$KDEY_DATA``, if set, then the cache.
+    """
+    if data_dir is not None:
+        return {"data_dir": _directory("data_dir", data_dir)}
+    directories = {}
+    if os.environ.get("KDEY_DATA"):
+        directories["$KDEY_DATA"] = _directory("$KDEY_DATA", os.environ["KDEY_DATA"])
+    cache = cache_dir()
+    return directories if cache is None else directories | {"the cache": cache}
+
+
+def _directory(label: str, path: PathLike) -> Path:
+    if not Path(path).is_dir():
+        raise NotADirectoryError(f"{label}: {os.fspath(path)!r} is not a directory")
+    return Path(path)
+
+
+def cache_dir() -> Path | None:
+    """Return where ``kdey data fetch`` puts files, or None where its extra is not installed."""
+    if find_spec("pooch") is None:
+        return None
+    import pooch
+
+    return Path(pooch.os_cache("kdey"))
+
+
+def locate(file: DataFile, directories: Roots) -> tuple[str, Path] | None:
+    """Return the first directory that has a file, by its label, and the file; None if none has."""
+    for label, directory in directories.items():
+        for candidate in _candidates(file):
+            if (directory / candidate).is_file():
+                return label, directory / candidate
+    return None
+
+
+def require(entry: Entry, file: DataFile, directories: Roots) -> tuple[str, Path]:
+    """Return what :func:`locate` does, or say which file is missing and how to get it."""
+    location = locate(file, directories)
+    if location is None:
+        raise FileNotFoundError(missing(entry, file, directories))
+    return location
+
+
+def missing(entry: Entry, file: DataFile, directories: Roots) -> str:
+    """Return a message on what is missing, where it was searched, and what to do."""
+    searched = ", ".join(f"{label} ({path})" for label, path in directories.items())
+    message = f"{entry.full_name}: {file.path} was not found"
+    message += f" in {searched}." if directories else ": KDEY_DATA is not set."
+    if entry.urls:
+        message += (
+            f" Run `kdey data fetch {entry.full_name}`, or download {' and '.join(entry.urls)}"
+        )
+        message += f" by hand (described at {entry.page})"
+    else:
+        message += f" It has no file to fetch; see {entry.page}. Make it by hand"
+    return (
+        message
+        + f" and put it into the directory KDEY_DATA names as {_expected_form(entry, file)}."
+    )
+
+
+def _expected_form(entry: Entry, file: DataFile) -> str:
+    if entry.is_lequa:
+        return f"{file.path}, or unpacked as {file.path.partition('/')[0]}/{entry.name}/public/"
+    if entry.group == "tweets":
+        return f"{file.path}, or the whole archive unpacked as {_TWEETS_ARCHIVE}/"
+    if entry.group == "tweets-approx":
+        return f"{file.path} (svmlight text)"
+    return f"{file.path} (csv with a header, features first, last column label)"
+
+
+def _candidates(file: DataFile) -> Iterator[str]:
+    """Yield the places below a root where a file may lie, compressed or not."""
+    for path in (file.path, *_published(file)):
+        plain = path.removesuffix(".gz")
+        yield from (path, plain) if path != plain else (plain, f"{plain}.gz")
+
+
+def _published(file: DataFile) -> Iterator[str]:
+    """Yield the names that the published archive of the tweets uses."""
+    if not file.path.startswith("tweets/"):
+        return
+    name = file.path.removeprefix("tweets/")
+    folder = "train" if file.role == "train" else "test"
+    others = [name]
+    if name.startswith("semeval.test"):  # semeval.test13 is called semeval13.test there
+        others.append(f"semeval{name.removeprefix('semeval.test')[:2]}.test.feature.txt")
+    if name == "semeval16.test.feature.txt":
+        others.append("semeval16.dev-test.feature.txt")
+    for other in others:
+        yield f"tweets/{other}"
+        yield f"tweets/{folder}/{other}"
+        yield f"{_TWEETS_ARCHIVE}/{folder}/{other}"
+
+
+def sha256(path: Path) -> str:
+    """Return the sha256 of a file, in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
