@@ -8,7 +8,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 import kdey
-from kdey.evaluation.checks import quantifier_checks
+from kdey.evaluation.contract import quantifier_checks
 from kdey.evaluation.protocols import APP, DirichletProtocol
 from kdey.neural import HistNetQ
 from tests.gpu.cases import posteriors

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 
 from kdey import native
-from kdey.evaluation.checks import EXPECTED_FAILED_CHECKS, check_quantifier, quantifier_checks
+from kdey.evaluation.contract import EXPECTED_FAILED_CHECKS, check_quantifier, quantifier_checks
 
 from .methods import binary, multiclass
 

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 import kdey
 from kdey.evaluation import check_quantifier
-from kdey.evaluation.checks import quantifier_checks
+from kdey.evaluation.contract import quantifier_checks
 from kdey.groups import predict_groups
 from kdey.matching import IntervalSource
 from kdey.matching.squares import MatchMeans

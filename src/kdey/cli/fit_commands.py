@@ -346,7 +346,7 @@ def _print_classes(training: TrainingTable) -> None:
 
 def _print_quick_fit(training: TrainingTable, seed: int) -> None:
     """Fit logistic regression and PACC on some rows, and print how well they do."""
-    from kdey.evaluation.checks import TrainingSummary
+    from kdey.evaluation.contract import TrainingSummary
 
     X, y = _some_rows(training, seed)
     classifier = make_classifier("logistic", {}, seed, training.schema)
@@ -471,7 +471,7 @@ def _scored(method: str, options: dict[str, Any]) -> dict[str, Any]:
 
 def _say_essentials(quantifier: AggregativeQuantifier, seed: int) -> None:
     """Say how well the model does on its training data, what it chose, and what to do about it."""
-    from kdey.evaluation.checks import TrainingSummary
+    from kdey.evaluation.contract import TrainingSummary
 
     chosen = quantifier.summary()
     sentences = TrainingSummary.of(quantifier, seed).sentences()

@@ -6,7 +6,7 @@ log, ``stage_scoring`` how candidates are scored with every stage computed once)
 says what of a difference is chance; and ``checks`` tries a quantifier of one's own.
 """
 
-from kdey.evaluation.checks import TrainingSummary, check_quantifier
+from kdey.evaluation.contract import TrainingSummary, check_quantifier
 from kdey.evaluation.evaluating import MethodResults, Results, Scorer, evaluate, fit_many, scorer
 from kdey.evaluation.protocols import (
     APP,
