@@ -40,7 +40,8 @@ def help_texts(
 ) -> Iterator[tuple[str, str]]:
     """Return the full name and the help of every command below a group, in the group's order."""
     word = name.rpartition(" ")[2]
-    with click.Context(command, info_name=word, parent=parent, max_content_width=WIDTH) as context:
+    settings = {"max_content_width": WIDTH, **command.context_settings}
+    with click.Context(command, info_name=word, parent=parent, **settings) as context:
         context.terminal_width = WIDTH
         if not isinstance(command, click.Group):
             yield name, command.get_help(context)

@@ -99,7 +99,7 @@ def with_options(command: Command, *options: Callable[[Command], Command]) -> Co
     return command
 
 
-jobs_option = click.option("--jobs", default=-1, show_default=True, help="Threads; -1: all cores.")
+jobs_option = click.option("--jobs", default=-1, help="Threads; -1: all cores.")
 
 
 def reading_options(command: Command) -> Command:
@@ -109,26 +109,22 @@ def reading_options(command: Command) -> Command:
         click.option(
             "--encoding",
             default="auto",
-            show_default=True,
             help="Of a text file, such as utf-8 or cp1252.",
         ),
         click.option(
             "--separator",
             default="auto",
-            show_default=True,
             help="Of the columns of a text file: , ; | tab or another character.",
         ),
         click.option(
             "--decimal",
             type=click.Choice(["auto", ".", ","]),
             default="auto",
-            show_default=True,
             help="Decimal mark of numbers that are written as text.",
         ),
         click.option(
             "--date-format",
             default="auto",
-            show_default=True,
             help="Of dates that are written as text, such as %d.%m.%Y; excel: serial numbers "
             "such as 45292; auto: ISO 8601, or what the column shows beyond doubt.",
         ),
@@ -207,21 +203,18 @@ def label_options(command: Command) -> Command:
             "--label-type",
             type=click.Choice(["auto", "text", "integer"]),
             default="auto",
-            show_default=True,
             help="What labels are; auto: integers if all are (01 is not), else text.",
         ),
         click.option(
             "--unlabelled",
             type=click.Choice(["error", "drop"]),
             default="error",
-            show_default=True,
             help="Rows without a label: refuse them, or leave them out.",
         ),
         click.option(
             "--missing",
             type=click.Choice(["auto", "drop", "error"]),
             default="auto",
-            show_default=True,
             help="Rows with a missing value: learn from them, leave them out, refuse them.",
         ),
         reading_options,
@@ -288,13 +281,12 @@ def row_options(command: Command) -> Command:
             help="Columns of posteriors in the place of features; acc and cc: or one of decided "
             "labels.",
         ),
-        click.option("--confidence", default=0.95, show_default=True, help="Of the intervals."),
-        click.option("--min-size", default=10, show_default=True, help="Below it: 'too small'."),
+        click.option("--confidence", default=0.95, help="Of the intervals."),
+        click.option("--min-size", default=10, help="Below it: 'too small'."),
         click.option(
             "--missing",
             type=click.Choice(["auto", "drop", "error"]),
             default="auto",
-            show_default=True,
             help="Rows with a missing value: used if learnt from, else left out and counted; or "
             "all left out; or refused.",
         ),
@@ -314,7 +306,6 @@ def group_options(command: Command) -> Command:
         click.option(
             "--check-fit/--no-check-fit",
             default=True,
-            show_default=True,
             help="Ask if groups look like mixtures of the training classes.",
         ),
         click.option(
@@ -342,7 +333,6 @@ def comparison_options(command: Command) -> Command:
             "--correction",
             type=click.Choice(["holm", "fdr", "none"]),
             default="holm",
-            show_default=True,
             help="For many tests: any false finding at most 5 %, 5 % of the findings, or nothing.",
         ),
     )
@@ -412,7 +402,6 @@ def labelled_options(command: Command) -> Command:
             "--believe",
             type=click.Choice(["prediction-powered", "label-shift", "labels"]),
             default="prediction-powered",
-            show_default=True,
             help="The estimate with labels that the column 'estimate' shows.",
         ),
     )
@@ -521,11 +510,10 @@ def protocol_options(command: Command) -> Command:
             "--protocol",
             type=click.Choice(list(PROTOCOLS)),
             default="app",
-            show_default=True,
             help="app: prevalences uniform on the simplex; npp: bags as the table is.",
         ),
-        click.option("--bags", default=200, show_default=True, help="Number of bags."),
-        click.option("--bag-size", default=100, show_default=True),
+        click.option("--bags", default=200, help="Number of bags."),
+        click.option("--bag-size", default=100),
     )
 
 

@@ -77,7 +77,7 @@ def list_(group: str | None, data_dir: str | None) -> None:
 
 @data.command()
 @click.argument("names", nargs=-1, required=True)
-@click.option("--retries", default=3, show_default=True, type=click.IntRange(min=0))
+@click.option("--retries", default=3, type=click.IntRange(min=0))
 def fetch(names: tuple[str, ...], retries: int) -> None:
     """Download data sets from their official homes into the cache.
 
@@ -168,8 +168,8 @@ _BAG_SIZE = 500
 
 
 @click.command()
-@click.option("--bags", default=200, show_default=True, help="Number of test bags.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the splits and bags.")
+@click.option("--bags", default=200, help="Number of test bags.")
+@click.option("--seed", default=0, help="Seed of the splits and bags.")
 @click.option(
     "--tables",
     metavar="DIR",

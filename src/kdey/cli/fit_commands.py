@@ -105,9 +105,7 @@ CLASSIFIERS: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 def method_option(default: str) -> Callable[[Command], Command]:
     """Return ``--method`` with this default."""
-    return click.option(
-        "--method", type=click.Choice(list(METHODS)), default=default, show_default=True
-    )
+    return click.option("--method", type=click.Choice(list(METHODS)), default=default)
 
 
 def model_options(command: Command) -> Command:
@@ -127,8 +125,8 @@ def model_options(command: Command) -> Command:
             multiple=True,
             help="name=value for the only classifier, such as C=0.1; repeat.",
         ),
-        click.option("--seed", default=0, show_default=True, help="Shuffles folds and draws."),
-        click.option("--jobs", default=1, show_default=True, help="Fits at once; -1: all cores."),
+        click.option("--seed", default=0, help="Shuffles folds and draws."),
+        click.option("--jobs", default=1, help="Fits at once; -1: all cores."),
     )
 
 
@@ -287,7 +285,7 @@ WIDTH, MOST_ROWS = 80, 2000
 @click.argument("table")
 @label_options
 @click.option("--fit/--no-fit", "quick_fit", default=True, help="Try a quick fit as well.")
-@click.option("--seed", default=0, show_default=True, help="Of the rows of the quick fit.")
+@click.option("--seed", default=0, help="Of the rows of the quick fit.")
 @guarded
 def check(table: str, **options: Any) -> None:
     """Show what the columns of a labelled TABLE are taken for, and why.
@@ -525,14 +523,13 @@ def _fit_scores(
     "--methods",
     multiple=True,
     default=("kdey-ml,pacc,emq,cc",),
-    show_default=True,
     help=f"Any of {', '.join(METHODS)}; repeat, or commas.",
 )
 @click.option("--model", help="Evaluate this model file on TABLE instead of fitting methods.")
-@click.option("--test", default=0.3, show_default=True, help="Share of rows held out for bags.")
+@click.option("--test", default=0.3, help="Share of rows held out for bags.")
 @protocol_options
 @click.option("--each-bag", is_flag=True, help="One row per method and bag, not per method.")
-@click.option("--metrics", multiple=True, default=("ae,rae",), show_default=True)
+@click.option("--metrics", multiple=True, default=("ae,rae",))
 @model_options
 @output_options
 @guarded
@@ -620,7 +617,7 @@ def _evaluate_fitted(
     required=True,
     help="name=value,value,... such as bandwidth=0.05,0.1 or classifier.C=0.1,1; repeat.",
 )
-@click.option("--metric", default="ae", show_default=True)
+@click.option("--metric", default="ae")
 @click.option("--model", "model", help="Model file to write the best to.")
 @protocol_options
 @model_options

@@ -86,7 +86,6 @@ def _load(model: str, jobs: int) -> AggregativeQuantifier:
     "--target",
     type=click.Choice(["population", "bag"]),
     default="population",
-    show_default=True,
     help="Intervals for the population behind a group, or for this very group.",
 )
 @click.option("--shrink", is_flag=True, help="Small groups lean on the others.")
@@ -103,7 +102,7 @@ def _load(model: str, jobs: int) -> AggregativeQuantifier:
     metavar="FACTOR",
     help="Add limits that hold if the classes themselves have changed by up to this factor.",
 )
-@click.option("--level", default=0.01, show_default=True, help="Fit p-values up to it are poor.")
+@click.option("--level", default=0.01, help="Fit p-values up to it are poor.")
 @click.option("--fail-on-misfit", is_flag=True, help="Exit with code 1 where a group does not fit.")
 @jobs_option
 @output_options
@@ -282,7 +281,7 @@ def _say_findings(table: pa.Table, correction: str) -> None:
 @click.option("--label", help="Column of known labels, shown beside the estimates.")
 @jobs_option
 @click.option("--title", help="Heading of the page.")
-@click.option("-o", "--output", default="report.html", show_default=True, help="File to write.")
+@click.option("-o", "--output", default="report.html", help="File to write.")
 @click.option("--figures", help="Folder to write each figure to, as a file of its own.")
 @click.option(
     "--figure-format",
@@ -290,7 +289,6 @@ def _say_findings(table: pa.Table, correction: str) -> None:
     type=click.Choice(["svg", "png"]),
     multiple=True,
     default=["svg"],
-    show_default=True,
     help="Format of the figures; repeat for both.",
 )
 @guarded
