@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,15 +54,32 @@ _COUNTS = ("sizes", "missing", "unseen")
 _COUNT = "kdey rows"
 
 
-class Cluster(Protocol):
-    """A data frame in partitions. What its functions take and return are pandas frames."""
+class Cluster:
+    """A data frame in partitions. What its functions take and return are pandas frames.
+
+    Parameters
+    ----------
+    frame : data frame of Dask or Spark
+    """
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
 
     @property
     def columns(self) -> list[str]:
         """The columns of the frame."""
+        return list(self._frame.columns)
+
+    def _picked(self, columns: Sequence[str] | None) -> Any:
+        """Return the frame with those of some columns that it has; None: with all."""
+        if columns is None:
+            return self._frame
+        present = set(self._frame.columns)
+        return self._frame[[name for name in columns if name in present]]
 
     def collect(self, task: Callable[[Any], Any], columns: Sequence[str] | None) -> list[Any]:
         """Return what a task makes of each partition, in this process."""
+        raise NotImplementedError
 
     def shuffle(
         self,
@@ -72,6 +89,7 @@ class Cluster(Protocol):
         n_buckets: int,
     ) -> list[Any]:
         """Score partitions, bring groups together and return what answering makes of them."""
+        raise NotImplementedError
 
 
 def cluster_of(source: Any) -> Cluster | None:
@@ -513,21 +531,8 @@ def _loaded(content: bytes, model: AnyModel) -> list[Uncertainty]:
     return made
 
 
-class Dask:
-    """A data frame of Dask.
-
-    Parameters
-    ----------
-    frame : Dask data frame
-    """
-
-    def __init__(self, frame: Any) -> None:
-        self._frame = frame
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns of the frame."""
-        return list(self._frame.columns)
+class Dask(Cluster):
+    """A data frame of Dask."""
 
     def collect(self, task: Callable[[Any], Any], columns: Sequence[str] | None) -> list[Any]:
         """Return what a task makes of each partition, in this process."""
@@ -562,12 +567,6 @@ class Dask:
         made = _computed([finish(bucket, last) for bucket in buckets])
         return [part for part in made if part is not None]
 
-    def _picked(self, columns: Sequence[str] | None) -> Any:
-        if columns is None:
-            return self._frame
-        present = set(self._frame.columns)
-        return self._frame[[name for name in columns if name in present]]
-
 
 def _first_row(frame: Any) -> pd.DataFrame:
     """Return one row of a Dask frame, which shows the types of scored rows."""
@@ -601,21 +600,8 @@ def _computed(tasks: Sequence[Any]) -> list[Any]:
         ) from error
 
 
-class Spark:
-    """A data frame of Spark.
-
-    Parameters
-    ----------
-    frame : Spark data frame
-    """
-
-    def __init__(self, frame: Any) -> None:
-        self._frame = frame
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns of the frame."""
-        return list(self._frame.columns)
+class Spark(Cluster):
+    """A data frame of Spark."""
 
     def collect(self, task: Callable[[Any], Any], columns: Sequence[str] | None) -> list[Any]:
         """Return what a task makes of each batch of a partition, in this process."""
@@ -640,12 +626,6 @@ class Spark:
         grouped = scored.withColumn("bucket", bucket).groupBy("bucket")
         made = grouped.applyInPandas(_whole(answering), "made binary").collect()
         return [pickle.loads(row["made"]) for row in made]
-
-    def _picked(self, columns: Sequence[str] | None) -> Any:
-        if columns is None:
-            return self._frame
-        present = set(self._frame.columns)
-        return self._frame.select(*[name for name in columns if name in present])
 
 
 def _spark_schema(frame: pd.DataFrame) -> str:
