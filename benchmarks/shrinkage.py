@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 
 from cases import quiet
-from kdey._parallel import thread_count
 from kdey.bags import Bags
 from kdey.bayes.pooling import GroupTree, ShrunkGroups, TemplateDraws, shrink_groups
+from kdey.native import thread_count
 from labelled import make_quantifier, split
 from summaries import RAW, RESULTS, read_raw, read_summary
 

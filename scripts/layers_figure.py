@@ -39,10 +39,10 @@ NOTES = {
     "rows": "posteriors to rows and templates",
     "posteriors": "X, y to training posteriors; kernel sums",
     "bags": "bags as weights over a pool; adapted classifiers and folds",
-    "_parallel": "fingerprints, threads and devices, words of a status",
+    "status": "fingerprints of data; words of a status",
     "simplex": "posteriors checked, columns in class order; projection, sampling",
-    "validation": "arrays, frames, parameters, weights and labels, checked",
-    "native": "files; what people see; the C++ core",
+    "validation": "arrays, frames, devices, parameters, weights and labels, checked",
+    "native": "files; what people see; the C++ core and threads",
 }
 LEFT, TOP, STEP, HEIGHT, GAP, NOTE_AT, WIDTH = 14, 14, 34, 24, 8, 360, 760
 STYLE = """

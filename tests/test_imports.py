@@ -18,7 +18,7 @@ LAYERS = (
     ("_display", "_io", "native"),
     ("validation",),
     ("simplex",),
-    ("_fingerprints", "_parallel", "status"),
+    ("_fingerprints", "status"),
     ("options",),
     ("bags", "classifiers"),
     ("calibration", "kernels", "posteriors"),

@@ -23,15 +23,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
-from kdey._parallel import choose_device, posteriors_on, thread_count
 from kdey.bags import Array, Bags
-from kdey.gpu import match_rows, n_pairs, rows_on
+from kdey.gpu import n_pairs, rows_on
 from kdey.matching import AnyMatching, Composite, OneBag, Solution, exact_solution
 from kdey.matching.likelihood import MaximiseLikelihood
+from kdey.native import thread_count
 from kdey.posteriors import Posteriors, TrainingPosteriors, predict_posteriors
 from kdey.rows import Derived, RowMap, Rows, RowSpec, TuningRecord
-from kdey.simplex import check_posteriors, in_class_order
-from kdey.validation import few_labels_note, on_gpu, on_host, take_rows
+from kdey.simplex import check_posteriors, in_class_order, posteriors_on
+from kdey.validation import choose_device, few_labels_note, on_gpu, on_host, take_rows
 
 if TYPE_CHECKING:
     from kdey.tables.schema import TableSchema
@@ -371,7 +371,15 @@ class Model(_BaseModel):
     def solver(self, points: Any, place: Place = HOST) -> BagSolver:
         """Do the work per instance; return the map from bags over the points to solutions."""
         rows = self.rows(points, self.device(points, place), place.n_threads)
-        return partial(match_rows, self.matching, self.row_map, rows, n_threads=place.n_threads)
+        return partial(self.match, rows, n_threads=place.n_threads)
+
+    def match(self, rows: Rows, bags: Bags, n_threads: int = 1) -> Solution:
+        """Return the solutions of bags over the rows of a pool, computed where the rows are."""
+        if not rows.on_device:
+            return self.matching.match(self.row_map, rows, bags, n_threads)
+        from kdey.gpu.solve import solve_bags  # imports torch
+
+        return solve_bags(self.matching, self.row_map, rows, bags, n_threads)
 
     def rows(self, points: Any, device: Any, n_threads: int = 1) -> Rows:
         """Return the rows of points, on a device or, if it is None, by the native core."""

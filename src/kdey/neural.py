@@ -31,7 +31,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from kdey._display import written_out
-from kdey._parallel import import_torch
 from kdey.bags import Array, Bags, BagsLike, Indices, as_bags
 from kdey.evaluation.protocols import APP, BagProtocol, LabelledBags
 from kdey.matching import IntervalSource, Matching, Solution, exact_solution
@@ -43,7 +42,7 @@ from kdey.quantifiers.base import SHARED_PARAMETERS, unfitted_on_failure
 from kdey.rows import ArrayRows, RowMap, Rows, fitted, no_templates
 from kdey.simplex import check_posteriors, in_class_order
 from kdey.tuning.trials import TuningPlan
-from kdey.validation import check_choice, check_classes, check_count, check_positive
+from kdey.validation import check_choice, check_classes, check_count, check_positive, import_torch
 
 __all__ = ["HistNetQ"]
 

@@ -30,7 +30,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import indexable
 from sklearn.utils.validation import has_fit_parameter
 
-from kdey._parallel import one_blas_thread, posteriors_on, run_jobs, thread_count
 from kdey.classifiers import (
     ClassifierAdapter,
     Indices,
@@ -40,7 +39,8 @@ from kdey.classifiers import (
     make_splits,
     scale_frozen,
 )
-from kdey.simplex import check_posteriors
+from kdey.native import one_blas_thread, run_jobs, thread_count
+from kdey.simplex import check_posteriors, posteriors_on
 from kdey.validation import check_weights, on_gpu, take_rows
 
 Posteriors = NDArray[np.floating]

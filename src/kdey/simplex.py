@@ -20,7 +20,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey import native
-from kdey.validation import check_share, for_numpy
+from kdey.validation import (
+    as_tensor,
+    check_share,
+    for_numpy,
+    import_torch,
+    is_tensor,
+    refuse_masked,
+    refuse_sparse,
+)
 
 Array = NDArray[np.float64]
 #: Largest accepted distance of a row sum from one. Wide enough for float32 classifiers and for
@@ -33,6 +41,8 @@ CLEAR_TOLERANCE = 0.999 * SUM_TOLERANCE
 _ROUGHNESS_DRAWS = 10_000
 #: A study of this size leaves no uncertainty that matters.
 _LARGEST = 1e7
+#: Types of tensors that stay on their device.
+_FLOATS = ("float32", "float64")
 #: Negative entries down to this are rounding noise and become zero; below it they are an error.
 NEGATIVE_TOLERANCE = 1e-8
 
@@ -115,6 +125,36 @@ def _clipped(p: NDArray[np.floating], name: str) -> NDArray[np.floating]:
             f"row {row} sums to {sums[row]:.6g}"
         )
     return p if low >= 0 else np.maximum(p, 0)
+
+
+def posteriors_on(
+    posteriors: Any, classes: ArrayLike, device: Any, name: str = "posteriors"
+) -> Any:
+    """Check posteriors as :func:`check_posteriors` does, on the device of the work.
+
+    Parameters
+    ----------
+    posteriors : array-like, data frame or tensor of shape (m, k)
+    classes : array-like of shape (k,)
+        The labels, by which the columns of a data frame are matched.
+    device : torch.device or None
+        None: an array is returned. Otherwise a float tensor on it, not copied if already there.
+    name : str
+        What to call the argument in messages.
+    """
+    if device is None:
+        return check_posteriors(posteriors, classes=classes, name=name)
+    refuse_sparse(posteriors, name)
+    values = posteriors if is_tensor(posteriors) else in_class_order(posteriors, classes, name)
+    values = values if is_tensor(values) else np.asarray(refuse_masked(values, name))
+    n_classes = len(np.asarray(classes))
+    if values.ndim == 2 and len(values) and str(values.dtype).rpartition(".")[2] in _FLOATS:
+        p = as_tensor(values, device)
+        deviation = (p.sum(dim=1, dtype=import_torch(name).float64) - 1.0).abs().amax()
+        if p.shape[1] == n_classes and bool((p.amin() >= 0) & (deviation <= SUM_TOLERANCE)):
+            return p
+    # The check on the host reports whatever is wrong, or clips rounding noise.
+    return as_tensor(check_posteriors(posteriors, classes=classes, name=name), device)
 
 
 def check_prevalence(

@@ -4,12 +4,15 @@ Every error message names the parameter. What NumPy would drop on the way is loo
 ``numpy.asarray`` returns whatever value lies below a mask, so that a masked posterior or weight
 would count as if it were known. Everything that users pass as an array goes through
 :func:`refuse_masked` before it is converted. Tensors in host memory are read as they are, those on
-a GPU are copied first; torch itself is not imported.
+a GPU are copied first; torch is imported only if ``device=`` asks for another device than the
+native core on the host.
 """
 
 from __future__ import annotations
 
+import re
 import sys
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from numbers import Real
@@ -451,6 +454,92 @@ def refuse_sparse(values: T, name: str) -> T:
         if tensor.is_meta:
             raise ValueError(f"{name} is a tensor on the device 'meta', which holds no numbers")
     return values
+
+
+#: Values of ``device=``, besides a ``torch.device`` and "cuda:1", "cuda:2", ...
+DEVICES = ("cpu", "auto", "cuda", "torch-cpu")
+#: Number of kernel values from which "auto" uses the GPU: about one second of work for two cores,
+#: well above the cost of starting a GPU.
+AUTO_PAIRS = 2e9
+
+
+def device_name(device: Any) -> str:
+    """Return ``device`` as one of :data:`DEVICES` or "cuda:N"; raises ValueError otherwise.
+
+    "cpu" is the native core; "torch-cpu" (or ``torch.device("cpu")``) is torch on the same
+    processor, for tests; "auto" is the GPU if there is one and the work is large enough.
+    """
+    if isinstance(device, str):
+        if device in DEVICES or re.fullmatch(r"cuda:\d+", device):
+            return device
+    elif type(device).__module__ == "torch" and type(device).__name__ == "device":
+        return "torch-cpu" if device.type == "cpu" else str(device)
+    raise ValueError(
+        f"device must be one of {', '.join(DEVICES)}, 'cuda:N' or a torch.device, got {device!r}"
+    )
+
+
+def choose_device(device: Any, n_pairs: float, points: Any = None) -> Any:
+    """Return the torch device to work on; None for the native core.
+
+    Parameters
+    ----------
+    device : str or torch.device
+        See :func:`device_name`.
+    n_pairs : float
+        Number of kernel values (or operations of about the same cost) to compute.
+    points : array or tensor, optional
+        The data. A tensor on a GPU is processed there, whatever ``device`` says.
+
+    Raises
+    ------
+    RuntimeError
+        If torch does not see the requested GPU.
+    """
+    name = device_name(device)
+    if on_gpu(points):
+        return points.device
+    if name == "cpu" or (name == "auto" and n_pairs < AUTO_PAIRS):
+        return None
+    if name == "auto":
+        return _gpu_if_any()
+    torch = import_torch(f"device={name!r}")
+    if name == "torch-cpu":
+        return torch.device("cpu")
+    n_devices = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if n_devices <= int(name.partition(":")[2] or 0):
+        raise RuntimeError(
+            f"device={name!r}, but torch {torch.__version__} sees {n_devices} CUDA device(s): "
+            "install a torch built for CUDA and a driver, or use device='auto' or 'cpu'"
+        )
+    return torch.device(name)
+
+
+def _gpu_if_any() -> Any:
+    try:
+        torch = import_torch("device='auto'")
+    except ImportError:
+        return None
+    return torch.device("cuda") if torch.cuda.is_available() else None
+
+
+def import_torch(what: str) -> Any:
+    """Return the torch module; raises ImportError with the extra that ``what`` needs."""
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(f"{what} needs torch: pip install 'kdey[gpu]'") from error
+    return torch
+
+
+def as_tensor(values: Any, device: Any) -> Any:
+    """Return an array or tensor as a tensor on ``device``, without a copy if it is there."""
+    torch = import_torch("a tensor")
+    if is_tensor(values):
+        return values.detach().to(device)
+    with warnings.catch_warnings():  # torch warns about read-only arrays; nothing is written here
+        warnings.filterwarnings("ignore", "The given NumPy array is not writ")
+        return torch.from_numpy(np.ascontiguousarray(values)).to(device)
 
 
 #: Supported libraries, in order of preference.

@@ -20,7 +20,7 @@ from joblib.externals.loky import get_reusable_executor
 from sklearn.base import clone
 
 import kdey
-from kdey._parallel import run_jobs, thread_count
+from kdey.native import run_jobs, thread_count
 
 from .cases import answers, data, quantifiers, same
 
@@ -121,7 +121,7 @@ def in_child(call: Callable[[], Any]) -> Any:
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_fork_while_blas_is_held() -> None:
     """A thread inside the limit, even one that holds its lock, does not stop a child."""
-    from kdey._parallel import one_blas_thread
+    from kdey.native import one_blas_thread
 
     def enter() -> int:
         with one_blas_thread():

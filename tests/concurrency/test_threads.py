@@ -149,7 +149,7 @@ def blas_threads() -> list[int]:
 
 
 def test_blas_threads_are_given_back() -> None:
-    from kdey._parallel import one_blas_thread
+    from kdey.native import one_blas_thread
 
     first, second = one_blas_thread(), one_blas_thread()
     with threadpool_limits(2, user_api="blas"):

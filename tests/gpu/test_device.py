@@ -11,10 +11,8 @@ import pytest
 import torch
 
 import kdey
-from kdey import _parallel as devices
-from kdey._parallel import as_tensor, choose_device, device_name, posteriors_on
-from kdey.simplex import check_posteriors
-from kdey.validation import on_host
+from kdey.simplex import check_posteriors, posteriors_on
+from kdey.validation import AUTO_PAIRS, as_tensor, choose_device, device_name, on_host
 from tests.gpu.cases import problem
 from tests.with_torch import needs_cuda
 
@@ -53,10 +51,10 @@ def test_too_high_a_number_is_said():
 
 def test_auto_goes_by_size(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert choose_device("auto", devices.AUTO_PAIRS / 2) is None
-    assert choose_device("auto", devices.AUTO_PAIRS * 2) == torch.device("cuda")
+    assert choose_device("auto", AUTO_PAIRS / 2) is None
+    assert choose_device("auto", AUTO_PAIRS * 2) == torch.device("cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert choose_device("auto", devices.AUTO_PAIRS * 2) is None
+    assert choose_device("auto", AUTO_PAIRS * 2) is None
     assert choose_device("cpu", 1e20) is None
 
 

@@ -10,10 +10,10 @@ from kdey.rows.monte_carlo import (
     SAMPLINGS,
     MonteCarloMap,
     draw_points,
-    for_tuning,
     resolve_n_points,
     spatial_order,
 )
+from kdey.tuning import for_tuning
 
 from .cases import repeated, training
 

@@ -19,7 +19,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import kdey
 from kdey import Quantifier
-from kdey._parallel import run_in_threads
+from kdey.native import run_in_threads
 from kdey.stacking import FitProgress, MemberWarning
 from kdey.stacking.pooled_classifier import pool_of
 

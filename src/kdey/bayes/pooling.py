@@ -51,11 +51,11 @@ from scipy.special import gammaln
 
 from kdey import native
 from kdey._display import muted
-from kdey._parallel import one_blas_thread
 from kdey.bags import Array, Indices, offsets_of
 from kdey.bayes.sampling import SamplingWarning, draw_dirichlet
 from kdey.intervals.analytic import calibrated_map, densities
 from kdey.model import Fitted, Model, posterior_model
+from kdey.native import one_blas_thread
 from kdey.rows import RowMap
 from kdey.simplex import project
 

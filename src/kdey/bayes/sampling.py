@@ -30,10 +30,10 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from kdey import native
-from kdey._parallel import thread_count
 from kdey.bags import Array, Bags
 from kdey.matching.likelihood import MixtureLikelihood
 from kdey.model import Fitted, bag_posteriors, posterior_model
+from kdey.native import thread_count
 from kdey.simplex import in_class_order
 from kdey.validation import check_count, check_positive, check_weights, make_frame, refuse_masked
 

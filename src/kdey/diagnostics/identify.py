@@ -31,10 +31,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from kdey._display import Overview, bar_column, percentages, row_names, text_column
-from kdey._parallel import thread_count
 from kdey.bags import Array
 from kdey.diagnostics.score_statistics import DEFAULT_KERNEL, TrainingDensities, warn_single
 from kdey.model import Fitted, posterior_model, training_of
+from kdey.native import thread_count
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows import RowMap
 from kdey.rows.kernel import KernelSpec, class_references, reference_order

@@ -39,7 +39,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kdey._display import Overview, bar_column, muted, row_names, text_column
-from kdey._parallel import thread_count
 from kdey.bags import Array, Bags, Indices, offsets_of
 from kdey.diagnostics.fold_models import (
     FoldModels,
@@ -62,6 +61,7 @@ from kdey.diagnostics.score_statistics import (
 )
 from kdey.intervals.checks import FitVerdict
 from kdey.model import Fitted, bag_posteriors, model_of, training_of
+from kdey.native import thread_count
 from kdey.validation import check_count, check_share, check_weights, make_frame
 
 N_NULL, LEVEL = 300, 0.05

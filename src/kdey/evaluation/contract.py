@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from kdey._parallel import thread_count
 from kdey.bags import Array, Indices
 from kdey.diagnostics import identifiability
+from kdey.native import thread_count
 from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers import AggregativeQuantifier
 from kdey.quantifiers.base import BaseQuantifier

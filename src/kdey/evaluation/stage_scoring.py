@@ -24,21 +24,31 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kdey._display import muted
 from kdey._fingerprints import fingerprint
-from kdey._parallel import as_tensor, choose_device, device_name, import_torch, thread_count
 from kdey.bags import Array, Bags
 from kdey.classifiers import make_splits
 from kdey.evaluation.protocols import BagProtocol, LabelledBags
 from kdey.gpu import match_together, rows_of_family_on
 from kdey.matching import AnyMatching, Solution
-from kdey.matching.divergence import takes_quick_rows
 from kdey.metrics import Metric
+from kdey.native import thread_count
 from kdey.posteriors import ClassifierStage, FittedStage, predict_posteriors
 from kdey.quantifiers.base import Stages
 from kdey.quantifiers.composed import QuantifierLike, as_quantifier, pool_solver
 from kdey.rows import RowMap, Rows, RowSpec
 from kdey.rows.kernel import BandwidthWarning, families, rows_of_family
-from kdey.rows.monte_carlo import quick
-from kdey.validation import check_count, for_numpy, is_tensor, on_host, take_rows, training_labels
+from kdey.tuning.trials import quick, takes_quick_rows
+from kdey.validation import (
+    as_tensor,
+    check_count,
+    choose_device,
+    device_name,
+    for_numpy,
+    import_torch,
+    is_tensor,
+    on_host,
+    take_rows,
+    training_labels,
+)
 
 T = TypeVar("T")
 

@@ -1,10 +1,10 @@
 """Estimates on a GPU, or on any other device of torch (extra ``gpu``).
 
-The parameter ``device`` of a quantifier names the device (:mod:`kdey._parallel`). This file has all
-that the rest of the library calls; it does not import torch. The others do, and are imported when a
-device is used: ``bags`` computes rows there, gathers those of bags, and has the moments that
-analytic intervals are made of; ``sums`` has the class log-sums, by the Triton kernel of ``fused``
-or plain torch; ``solve`` solves bags, all by one interior-point method.
+The parameter ``device`` of a quantifier names the device (:func:`kdey.validation.device_name`).
+This file has what the rest of the library calls; it does not import torch. The others do, and are
+imported when a device is used: ``bags`` computes rows there, gathers those of bags, and has the
+moments that analytic intervals are made of; ``sums`` has the class log-sums, by the Triton kernel
+of ``fused`` or plain torch; ``solve`` solves bags, all by one interior-point method.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from kdey.validation import on_host
 
 __all__ = [
     "match_family_on",
-    "match_rows",
     "match_together",
     "n_pairs",
     "rows_of_family_on",
@@ -54,32 +53,6 @@ def rows_on(row_map: RowMap, matching: AnyMatching, points: Any, device: Any) ->
         log_rows=likelihood is None or likelihood.log_rows,
         averaged=matching.device_form(row_map) == "means",
     )[0]
-
-
-def match_rows(
-    matching: AnyMatching, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1
-) -> Solution:
-    """Return ``matching.match(row_map, rows, bags)``, computed where the rows are.
-
-    Parameters
-    ----------
-    matching : Matching
-    row_map : RowMap
-    rows : Rows
-        On a device or on the host.
-    bags : Bags
-    n_threads : int
-        Native threads on the host.
-
-    Returns
-    -------
-    Solution
-    """
-    if not rows.on_device:
-        return matching.match(row_map, rows, bags, n_threads)
-    from kdey.gpu.solve import solve_bags
-
-    return solve_bags(matching, row_map, rows, bags, n_threads)
 
 
 def rows_of_family_on(
@@ -187,14 +160,19 @@ def match_together(
         One for each row map.
     """
     maps = [row_map for row_map, _, _ in fitted]
-    there = all(rows.on_device for _, rows, _ in fitted)
+    on_device = [rows.on_device for _, rows, _ in fitted]
+    if not any(on_device):
+        return [matching.match(*each, n_threads) for each in fitted]
+    from kdey.gpu.solve import solve_bags, solve_mixtures
+
     likelihood, shares = matching.likelihood, {row_map.pseudo_share for row_map in maps}
     apart = any(row_map.is_composite for row_map in maps) or len(shares) > 1
-    if there and not apart and likelihood is not None:
-        from kdey.gpu.solve import solve_mixtures
-
+    if all(on_device) and not apart and likelihood is not None:
         return solve_mixtures(likelihood, [(rows, bags) for _, rows, bags in fitted], shares.pop())
-    return [match_rows(matching, row_map, rows, bags, n_threads) for row_map, rows, bags in fitted]
+    return [
+        solve_bags(matching, *each, n_threads) if there else matching.match(*each, n_threads)
+        for each, there in zip(fitted, on_device, strict=True)
+    ]
 
 
 #: Number of kernel values that cost about as much as one row of a method without kernels.

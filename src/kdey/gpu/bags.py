@@ -32,13 +32,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kdey._parallel import as_tensor
 from kdey.bags import Array, Bags, Indices, offsets_of
 from kdey.gpu.sums import DeviceReferences, in_tiles, log_sums_to
 from kdey.rows import CompositeRows, RowMap, Rows
 from kdey.rows.kernel import ClassReferences, PairwiseMap
 from kdey.rows.monte_carlo import MonteCarloMap
-from kdey.validation import on_host
+from kdey.validation import as_tensor, on_host
 
 #: Numbers (bags x longest bag x classes) in memory at a time.
 _NUMBERS = {"cuda": 1 << 27, "cpu": 1 << 22}

@@ -29,7 +29,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kdey._parallel import as_tensor
 from kdey.bags import Bags, Indices, offsets_of
 from kdey.gpu.bags import DeviceBags, DeviceRows, bag_log_means, kernel_means
 from kdey.gpu.sums import in_tiles
@@ -54,6 +53,7 @@ from kdey.matching.squares import (
 )
 from kdey.rows import RowMap, Rows
 from kdey.rows.monte_carlo import MonteCarloMap
+from kdey.validation import as_tensor
 
 #: Largest number of steps of the interior-point method, which usually needs about a dozen.
 _MAX_ITER = 100

@@ -27,7 +27,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kdey._parallel import as_tensor
+from kdey.validation import as_tensor
 
 #: References of a class are padded to a multiple of this.
 PADDING = 32

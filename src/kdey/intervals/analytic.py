@@ -36,7 +36,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey._display import muted
-from kdey._parallel import as_tensor
 from kdey.bags import Array, Bags, SampledBags
 from kdey.calibration import BCTS, Minimum
 from kdey.intervals.moments import (
@@ -58,6 +57,7 @@ from kdey.model import Model
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows import ArrayRows, CompositeRows, RowMap, Rows
 from kdey.rows.posterior import RatioMap
+from kdey.validation import as_tensor
 
 
 class RegularisedBCTS(BCTS):

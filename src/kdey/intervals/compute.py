@@ -16,7 +16,6 @@ from scipy.special import ndtr
 
 from kdey._display import warn
 from kdey.bags import Array, Bags, SampledBag, SampledBags, sampled_bags
-from kdey.gpu import match_rows
 from kdey.intervals.analytic import (
     AnalyticUncertainty,
     has_calibrated_moments,
@@ -104,7 +103,7 @@ def estimate_points(
         device = model.device(points, place)
     given, points = points, on_host(points)
     rows = model.rows(given, device, n_threads)
-    solution = match_rows(model.matching, model.row_map, rows, bags, n_threads)
+    solution = model.match(rows, bags, n_threads)
     equations = None
     if source == "derivatives":
         equations = linearise_matching(model, rows, drawn, solution.prevalence, n_threads)

@@ -23,7 +23,6 @@ from scipy.special import rel_entr
 from kdey import native
 from kdey.bags import Array, Bags
 from kdey.matching import (
-    AnyMatching,
     DeviceForm,
     IntervalSource,
     Matching,
@@ -430,11 +429,3 @@ class MatchDivergence(Matching[Divergence]):
             solution.objective[no_mass] = solution.gap[no_mass] = np.nan
             solution.converged[no_mass] = False
         return solution
-
-
-def takes_quick_rows(matching: AnyMatching) -> bool:
-    """Return whether rows accurate to six digits of their largest entries are accurate enough.
-
-    They are where the profile of the bag enters without a logarithm or a quotient.
-    """
-    return isinstance(matching, MatchDivergence) and matching.divergence == "hellinger"

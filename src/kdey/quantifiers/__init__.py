@@ -24,11 +24,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from kdey._parallel import device_name, thread_count
 from kdey.bags import Array, BagsLike
 from kdey.classifiers import adapt_classifier
 from kdey.matching import AnyMatching
 from kdey.model import Model
+from kdey.native import thread_count
 from kdey.posteriors import ClassifierStage, FittedStage, TrainingPosteriors
 from kdey.quantifiers.base import (
     BaseQuantifier,
@@ -42,7 +42,14 @@ from kdey.rows import RowMap, RowSpec, TuningRecord
 from kdey.simplex import check_posteriors, in_class_order
 from kdey.tuning import choose_strength
 from kdey.tuning.trials import TuningPlan
-from kdey.validation import check_weights, for_numpy, on_gpu, refuse_levels, refuse_masked
+from kdey.validation import (
+    check_weights,
+    device_name,
+    for_numpy,
+    on_gpu,
+    refuse_levels,
+    refuse_masked,
+)
 
 if TYPE_CHECKING:
     from kdey.tables.schema import TableSchema

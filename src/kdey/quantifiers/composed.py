@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from kdey._parallel import thread_count
 from kdey.bags import Array, BagsLike
 from kdey.classifiers import one_hot
 from kdey.intervals import Estimate, Estimates
@@ -17,6 +16,7 @@ from kdey.matching import AnyMatching, Composite, Matching
 from kdey.matching.penalty import SmoothShares
 from kdey.matching.squares import Mean
 from kdey.model import AnyModel, BagSolver, ForeignModel, Scored
+from kdey.native import thread_count
 from kdey.posteriors import ClassifierStage
 from kdey.quantifiers import AggregativeQuantifier, FeatureQuantifier, RowQuantifier
 from kdey.quantifiers.base import BaseQuantifier, shares_of

@@ -17,7 +17,6 @@ from sklearn.utils import Tags, check_random_state, indexable
 from sklearn.utils.validation import check_consistent_length
 
 from kdey._display import muted, warn
-from kdey._parallel import run_jobs
 from kdey.bags import Array, Bags, Indices
 from kdey.matching import Solution, combined_solution, median_solution
 from kdey.metrics import absolute_error
@@ -29,6 +28,7 @@ from kdey.model import (
     Floats,
     InstanceScorer,
 )
+from kdey.native import run_jobs
 from kdey.posteriors import ClassifierStage
 from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin, shares_of, unfitted_on_failure
 from kdey.quantifiers.composed import (

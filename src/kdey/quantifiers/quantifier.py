@@ -17,11 +17,11 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
 from kdey._display import muted
-from kdey._parallel import thread_count
 from kdey.calibration import SeparableWarning
 from kdey.matching import AnyMatching
 from kdey.matching.likelihood import MaximiseLikelihood
 from kdey.model import ONLY_SCORES, InstanceScorer
+from kdey.native import thread_count
 from kdey.posteriors import FittedStage, TrainingPosteriors
 from kdey.quantifiers import AggregativeQuantifier
 from kdey.quantifiers.base import unfitted_on_failure

@@ -33,14 +33,11 @@ from sklearn.utils import check_random_state
 from kdey.bags import Array, Bags, offsets_of
 from kdey.kernels import kernel_means
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows import Rows, RowSpec, TuningEffort, fitted
+from kdey.rows import Rows, TuningEffort, fitted
 from kdey.rows.kernel import ClassReferences, Floats, KernelMap
 
 #: Numbers in memory at a time (bags x reference points) when many bags are evaluated.
 _CHUNK = 1 << 23
-
-#: Number of points with which candidate bandwidths are compared.
-_TUNING_POINTS = 500
 
 
 @dataclass(frozen=True)
@@ -109,24 +106,6 @@ class MonteCarloMap(KernelMap):
         return MonteCarloRows(
             refs.coordinates(points), self.points, self.log_reference, refs.bandwidth, n_threads
         )
-
-
-def quick(rows: Rows) -> Rows:
-    """Return Monte Carlo rows accurate to six digits, to compare candidates; others as they are."""
-    return replace(rows, quick=True) if isinstance(rows, MonteCarloRows) else rows
-
-
-def for_tuning(spec: RowSpec, seed: int) -> RowSpec:
-    """Return a cheaper spec for tuning: few points, the same draw for all candidates.
-
-    Only Monte Carlo rows have points; any other spec is returned as it is.
-    """
-    if not isinstance(spec, MonteCarloMap):
-        return spec
-    few = _TUNING_POINTS
-    n_points = few if isinstance(spec.n_points, str) else min(spec.n_points, few)
-    sampling = resolve_sampling(spec.sampling, spec.n_points)
-    return replace(spec, n_points=n_points, sampling=sampling, random_state=seed % 2**32)
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,9 +33,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from kdey._fingerprints import fingerprint
 from kdey._io import check_private, write_whole
-from kdey._parallel import thread_count
 from kdey.bags import Indices
 from kdey.classifiers import Split, make_splits
+from kdey.native import thread_count
 from kdey.posteriors import (
     ClassifierStage,
     FittedStage,

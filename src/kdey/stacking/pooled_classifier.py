@@ -44,10 +44,10 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_features, _num_samples, check_is_fitted
 
 from kdey._display import muted
-from kdey._parallel import one_openmp_thread, run_in_threads
 from kdey.bags import Array, Bags, Indices
 from kdey.calibration import SeparableWarning
 from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
+from kdey.native import one_openmp_thread, run_in_threads
 from kdey.posteriors import (
     Posteriors,
     TrainingPosteriors,

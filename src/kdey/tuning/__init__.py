@@ -28,7 +28,7 @@ from kdey.posteriors import TrainingPosteriors
 from kdey.rows import CompositeMap, RowMap, RowSpec, TuningEffort
 from kdey.rows.histogram import HistogramMap
 from kdey.rows.kernel import KernelMap, median_nearest
-from kdey.rows.monte_carlo import for_tuning
+from kdey.rows.monte_carlo import MonteCarloMap, resolve_sampling
 from kdey.tuning.trials import (
     Array,
     Lattice,
@@ -69,6 +69,8 @@ _PER_OCTAVE, _BANDWIDTH_STRIDES = 4, (2, 1)
 #: Number of places of the coarse grid, an octave apart, from half the spread of the posteriors
 #: downwards; and the largest number of octaves between the spread and any bandwidth.
 _OCTAVES, _MOST_OCTAVES = 7, 20
+#: Number of points of Monte Carlo rows with which candidates are compared.
+_TUNING_POINTS = 500
 #: A geometry is refined if its best coarse error is at most this factor above the best of all.
 _WORTH_REFINING = 1.35
 #: The bandwidth if nothing can be learnt: the middle of the grid of the paper.
@@ -85,6 +87,19 @@ class ChoosingSpec(RowSpec):
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> RowMap:
         """Choose what is open, and return the fitted row map."""
         return self.choose(training, n_classes, n_threads)[1].fit(training, n_classes, n_threads)
+
+
+def for_tuning(spec: RowSpec, seed: int) -> RowSpec:
+    """Return a cheaper spec for tuning: few points, the same draw for all candidates.
+
+    Only Monte Carlo rows have points; any other spec is returned as it is.
+    """
+    if not isinstance(spec, MonteCarloMap):
+        return spec
+    few = _TUNING_POINTS
+    n_points = few if isinstance(spec.n_points, str) else min(spec.n_points, few)
+    sampling = resolve_sampling(spec.sampling, spec.n_points)
+    return replace(spec, n_points=n_points, sampling=sampling, random_state=seed % 2**32)
 
 
 @dataclass(frozen=True)

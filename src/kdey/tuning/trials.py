@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, TypeAlias
 
@@ -38,18 +38,17 @@ from kdey._display import (
     row_names,
     text_column,
 )
-from kdey._parallel import choose_device
 from kdey.bags import Bags
 from kdey.gpu import match_family_on
 from kdey.matching import AnyMatching
-from kdey.matching.divergence import takes_quick_rows
+from kdey.matching.divergence import MatchDivergence
 from kdey.metrics import Metric, get_metric
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows import RowSpec, TuningEffort
+from kdey.rows import Rows, RowSpec, TuningEffort
 from kdey.rows.kernel import BandwidthWarning, families, rows_of_family
-from kdey.rows.monte_carlo import quick
+from kdey.rows.monte_carlo import MonteCarloRows
 from kdey.simplex import round_counts, sample_smooth
-from kdey.validation import check_count, check_share, make_frame
+from kdey.validation import check_count, check_share, choose_device, make_frame
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
@@ -489,7 +488,7 @@ class TuningPlan:
         Share of the simplex, its smoothest part, from which prevalences are drawn; for ordered
         classes (:func:`kdey.simplex.sample_smooth`). One is the whole simplex.
     device : str
-        Where candidates are evaluated (:func:`kdey._parallel.device_name`).
+        Where candidates are evaluated (:func:`kdey.validation.device_name`).
     """
 
     tune_for: Any = "ae"
@@ -551,6 +550,19 @@ class TuningPlan:
         """Warn that nothing can be learnt; return the record of the trial that is used instead."""
         warnings.warn(warning, TuningWarning, stacklevel=3)
         return self.record(parameter, [trial], seed, reason=reason)
+
+
+def takes_quick_rows(matching: AnyMatching) -> bool:
+    """Return whether rows accurate to six digits of their largest entries are accurate enough.
+
+    They are where the profile of the bag enters without a logarithm or a quotient.
+    """
+    return isinstance(matching, MatchDivergence) and matching.divergence == "hellinger"
+
+
+def quick(rows: Rows) -> Rows:
+    """Return Monte Carlo rows accurate to six digits, to compare candidates; others as they are."""
+    return replace(rows, quick=True) if isinstance(rows, MonteCarloRows) else rows
 
 
 @dataclass(frozen=True, eq=False)
