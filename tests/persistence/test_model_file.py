@@ -428,3 +428,14 @@ def test_bins_that_do_not_match_their_bounds(lengths: NDArray[Any]) -> None:
     trees._bin_mapper.bin_thresholds_ = (np.arange(3.0), lengths)
     with pytest.raises(ValueError, match=r"bins of boosted trees do not match"):
         persistence._unpack_bins(trees)
+
+
+def test_reading_a_classifier_does_not_import_torch(tmp_path: Path) -> None:
+    """It takes seconds, and skops would do it to list the estimators of scikit-learn."""
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("")
+    path = kdey.save(kdey.CC(lr()).fit(*blobs(40)), tmp_path / "m.kdey")
+    code = f"import sys, kdey; kdey.load({str(path)!r}); sys.exit('torch' in sys.modules)"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
+    assert done.returncode == 0, done.stderr

@@ -335,3 +335,40 @@ def test_a_wide_schema_is_read_once_for_all_fold_models(monkeypatch: pytest.Monk
     monkeypatch.setattr(TableSchema, "from_dict", lambda values: calls.append(1) or read(values))
     assert len({pickle.loads(state).feature_names for state in states}) == 1
     assert len(calls) == 1
+
+
+def wide(n: int = 40, d: int = 30) -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    columns = {f"x{i}": rng.normal(size=n).round(3).astype(str) for i in range(d)}
+    columns["x7"][3] = ""
+    columns["x7"][4] = columns["x20"][5] = "NA"
+    columns["x21"] = [*map(float, columns["x21"])]
+    columns["colour"] = ["red", "blue"] * (n // 2)
+    return pl.DataFrame(columns).with_columns(y=pl.Series(["a", "b"] * (n // 2)))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_columns_of_numbers_are_read_at_once_as_they_are_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, library: str
+) -> None:
+    monkeypatch.setattr("kdey.tables.schema._BLOCK", 8)
+    training = wide()
+    schema = learn_schema(training, "y")
+    new = training.with_columns(x0=pl.lit("99"), x9=pl.lit(None, pl.String))
+    at_once = schema.encode(LIBRARIES[library](new), 2)
+    monkeypatch.setattr("kdey.tables.schema.number_block", lambda *_: None)
+    one_by_one = schema.encode(LIBRARIES[library](new), 2)
+    assert at_once.findings == one_by_one.findings
+    assert {finding.column for finding in at_once.findings} == {"x0", "x9"}
+    for name in ("X", "missing", "unexpected", "unseen"):
+        assert_array_equal(getattr(at_once, name), getattr(one_by_one, name))
+    with pytest.raises(ValueError, match="column 'x25' has an infinite value in row 2"):
+        schema.encode(LIBRARIES[library](new.with_columns(x25=pl.lit("inf"))), 2)
+
+
+def test_a_wide_text_file_asks_no_column_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = wide().drop("x7", "x20", "x21", "colour")
+    schema = learn_schema(plain, "y")
+    monkeypatch.delattr("kdey.tables.schema.encode_column")
+    X = schema.encode(plain.to_arrow()).X
+    assert_array_equal(X, plain.drop("y").cast(pl.Float64).to_numpy())

@@ -25,6 +25,7 @@ import sys
 import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any, cast
@@ -341,13 +342,31 @@ def _array(data: bytes) -> NDArray[Any]:
 
 def _skops() -> Any:
     try:
-        import skops.io
+        with _without_array_libraries():
+            import skops.io
     except ImportError:
         raise ImportError(
             "saving a classifier needs skops: pip install 'kdey[save]' (a quantifier fitted by "
             "fit_posteriors can be saved without it)"
         ) from None
     return skops.io
+
+
+@contextmanager
+def _without_array_libraries() -> Iterator[None]:
+    """Keep torch, Dask and CuPy from being imported for nothing, which takes seconds.
+
+    skops imports all of scikit-learn to list its estimators, adapters of these libraries among it.
+    """
+    libraries = () if "skops.io" in sys.modules else ("torch", "dask", "cupy")
+    adapters = [f"sklearn.externals.array_api_compat.{name}" for name in libraries]
+    held_back = [name for name in adapters if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(held_back))  # type: ignore[arg-type]  # None: not to be found
+    try:
+        yield
+    finally:
+        for name in held_back:
+            sys.modules.pop(name, None)
 
 
 def _skops_bytes(value: Any) -> bytes:

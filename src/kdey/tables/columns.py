@@ -506,6 +506,37 @@ def _plain_arrow_numbers(texts: Any) -> NDArray[np.float64] | None:
     return values if (finite | texts.is_null().to_numpy()).all() else None
 
 
+def number_block(frame: Frame, names: Sequence[str]) -> NDArray[np.float64] | None:
+    """Return columns of plain numbers of a pyarrow table at once, shape (m, d); None if it cannot.
+
+    A table of a file may have thousands of columns, and a question to each takes its time.
+
+    Parameters
+    ----------
+    frame : narwhals frame
+    names : names of columns, which the frame has
+
+    Returns
+    -------
+    float64 array of shape (m, d), or None
+        As :func:`finite_numbers` would give them. None where the frame is of another library, the
+        columns are not all texts or all numbers of one type, or a value is not a plain number.
+    """
+    if not frame.implementation.is_pyarrow():
+        return None
+    import pyarrow as pa
+
+    columns = [frame.to_native().column(name) for name in names]
+    types = {column.type for column in columns}
+    kind = types.pop()
+    readable = (pa.types.is_string, pa.types.is_large_string, pa.types.is_floating)
+    if types or not any(is_readable(kind) for is_readable in readable):
+        return None
+    joined = pa.chunked_array([chunk for column in columns for chunk in column.chunks], kind)
+    floats = _plain_arrow_numbers(joined)
+    return None if floats is None else floats.reshape(len(names), len(frame)).T
+
+
 def _floats(column: Series, dtype: DTypeLike) -> NDArray[np.floating]:
     if column.null_count() == 0:
         return np.asarray(column.to_numpy(), dtype=dtype)

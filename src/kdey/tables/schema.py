@@ -19,9 +19,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import groupby
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -37,6 +38,7 @@ from kdey.tables.columns import (
     canonical_text,
     day_numbers,
     finite_numbers,
+    number_block,
     parse_number,
     plain_texts,
     require,
@@ -62,6 +64,8 @@ _ANY_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _INT64 = np.iinfo(np.int64)
 #: Columns that a table of columns has lines for.
 _MOST_LINES = 12
+#: Columns of numbers that are read at once; one odd cell among them, and they are read one by one.
+_BLOCK = 250
 #: Reasons of columns whose role the user gave.
 AS_ASKED, NOT_ASKED = "as asked", "not among the features asked for"
 
@@ -270,17 +274,17 @@ class TableSchema:
         labels = self.with_role("label")
         return "integer" if labels and labels[0].kind == "number" else "auto"
 
-    @property
+    @cached_property
     def feature_columns(self) -> tuple[Column, ...]:
         """The columns of X."""
         return tuple(column for column in self.with_role("feature") if column.kind not in SCORED)
 
-    @property
+    @cached_property
     def feature_names(self) -> tuple[str, ...]:
         """The names of the columns of X."""
         return tuple(column.name for column in self.feature_columns)
 
-    @property
+    @cached_property
     def kinds(self) -> tuple[Kind, ...]:
         """The kind of each column of X: "number", "category", "text" or "date"."""
         return tuple(column.kind for column in self.feature_columns)
@@ -325,14 +329,23 @@ class TableSchema:
         X = np.empty((len(table), len(self.feature_names)), dtype=dtype)
         missing, unexpected, unseen = np.zeros((3, len(table)), dtype=np.bool_)
         findings: list[Finding] = []
-        for i, column in enumerate(self.feature_columns):
-            values = table.get_column(column.name)
-            X[:, i], lacking, new, found = encode_column(column, values, first, mark)
-            missing |= lacking
-            unseen |= new
-            if not column.n_missing:
-                unexpected |= lacking
-            findings += found
+        for start, block in _blocks(self.feature_columns):
+            floats = number_block(table, [column.name for column in block]) if mark == "." else None
+            if floats is not None:
+                X[:, start : start + len(block)] = floats
+                lacking = np.isnan(floats)
+                missing |= lacking.any(axis=1)
+                unexpected |= lacking[:, [not column.n_missing for column in block]].any(axis=1)
+                findings += _block_findings(block, floats, first)
+                continue
+            for i, column in enumerate(block, start=start):
+                values = table.get_column(column.name)
+                X[:, i], empty, new, found = encode_column(column, values, first, mark)
+                missing |= empty
+                unseen |= new
+                if not column.n_missing:
+                    unexpected |= empty
+                findings += found
         present = set(table.columns)
         for column in self.columns:
             if column.constant and column.name in present:
@@ -435,9 +448,39 @@ def encode_column(
         return _encode_categories(column, values, first)
     is_date = column.kind == "date"
     floats = day_numbers(values, first) if is_date else finite_numbers(values, first, decimal)
-    missing = np.isnan(floats)
-    findings = _missing_findings(column, missing, first) + _beyond_findings(column, floats)
-    return floats, missing, none, findings
+    return floats, np.isnan(floats), none, _number_findings(column, floats, first)
+
+
+def _blocks(columns: Sequence[Column]) -> Iterator[tuple[int, list[Column]]]:
+    """Yield columns in runs, with the position of the first: many of numbers, or one of others."""
+    position = 0
+    for are_numbers, run in groupby(columns, key=lambda column: column.kind == "number"):
+        alike = list(run)
+        step = _BLOCK if are_numbers else 1
+        for start in range(0, len(alike), step):
+            block = alike[start : start + step]
+            yield position, block
+            position += len(block)
+
+
+def _block_findings(
+    columns: Sequence[Column], floats: NDArray[np.float64], first: RowNumbers
+) -> list[Finding]:
+    """Return the findings of columns of numbers, looking closer only where there are any."""
+    bounds = np.array([column.range or (-np.inf, np.inf) for column in columns]).T
+    odd = (floats < bounds[0]) | (floats > bounds[1]) | np.isnan(floats)
+    return [
+        finding
+        for i in np.flatnonzero(odd.any(axis=0))
+        for finding in _number_findings(columns[int(i)], floats[:, i], first)
+    ]
+
+
+def _number_findings(
+    column: Column, floats: NDArray[np.float64], first: RowNumbers
+) -> list[Finding]:
+    missing = _missing_findings(column, np.isnan(floats), first)
+    return missing + _beyond_findings(column, floats)
 
 
 def _encode_categories(
