@@ -85,7 +85,7 @@ class Options:
         Finite population correction: the number of units (rows, or clusters where these were
         drawn) in the population of a bag, or the share of them that was drawn if it is below one.
         The bag itself, ``target="bag"``, is the limit in which all were drawn. A column says it
-        for each group or stratum.
+        for each group or stratum, and has one value in it.
     scores, weights, clusters, merge : optional
         What :func:`kdey.predict_groups` takes by these names; its keywords go first.
     correction : {"holm", "fdr"} or None

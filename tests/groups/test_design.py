@@ -252,10 +252,56 @@ def test_a_column_says_how_many_rows_the_population_of_a_group_has(q: Any, frame
         rows = table[table["region"] == region]
         assert_allclose(rows["low"], one.low, atol=1e-6)
         assert_allclose(rows["high"], one.high, atol=1e-6)
-    # Rows that disagree have no correction, and a size of zero is refused.
-    mixed = known.assign(size=np.arange(len(known)) + 10_000)
-    assert_allclose(ask(q, mixed, fpc="size")["low"], ask(q, known)["low"])
     with pytest.raises(ValueError, match="a size or share above zero"):
         ask(q, known.assign(size=0), fpc="size")
     with pytest.raises(ValueError, match="labelled and fpc cannot be used together"):
         ask(q, known, fpc="size", labelled="label")
+
+
+def test_an_infinite_weight_is_refused_by_row(q: Any, frame: pd.DataFrame) -> None:
+    weight = frame["weight"].where(frame.index != 3, np.inf)
+    with pytest.raises(ValueError, match=r"'weight' must have a finite weight.*row 4 has 'inf'"):
+        ask(q, frame.assign(weight=weight), weights="weight")
+
+
+def test_population_sizes_that_differ_within_a_group_are_refused(
+    q: Any, frame: pd.DataFrame
+) -> None:
+    """They were taken for no correction at all, without a word."""
+    size = np.where(frame["shop"] == 0, 500.0, 900.0)
+    with pytest.raises(ValueError, match="500 and 900 in the group region=north"):
+        ask(q, frame.assign(size=size), fpc="size")
+    by_shop = ask(q, frame.assign(size=size), fpc="size", strata="shop")
+    assert (by_shop["low"] < by_shop["high"]).all()
+    with pytest.raises(ValueError, match="one value for all rows of a group in one stratum"):
+        ask(q, frame.assign(size=np.arange(500.0, 740.0)), fpc="size", strata="shop")
+    with pytest.raises(ValueError, match="has 500 and 900: it is the population"):
+        q.predict_groups(frame.assign(size=size), scores=SCORES, options=kdey.Options(fpc="size"))
+
+
+def test_groups_of_different_populations_can_be_compared(q: Any, frame: pd.DataFrame) -> None:
+    size = frame["region"].map({"east": 500, "north": 900, "south": 400})
+    compared = kdey.compare_groups(
+        q,
+        frame.assign(size=size),
+        "region",
+        against="rest",
+        scores=SCORES,
+        options=kdey.Options(fpc="size", check_fit=False),
+    )
+    assert len(compared) == 3
+
+
+def test_a_stratum_in_two_spellings_is_refused(q: Any, frame: pd.DataFrame) -> None:
+    with pytest.raises(ValueError, match="names a stratum twice"):
+        ask(q, frame, strata="shop", stratum_shares={0: 1, "0": 3, 1: 2})
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_minutes_of_days_are_months(q: Any, frame: pd.DataFrame, as_text: bool) -> None:
+    days = frame["day"].dt.strftime("%Y-%m-%d") if as_text else frame["day"]
+    with pytest.raises(ValueError, match=r"'2m' means minutes.*say '2mo' for months"):
+        q.predict_groups(frame.assign(day=days), time="day", every="2m", scores=SCORES)
+    clock = frame["day"] + pd.to_timedelta(np.arange(len(frame)) % 3, unit="min")
+    made = q.predict_groups(frame.assign(day=clock), time="day", every="2m", scores=SCORES)
+    assert len(made) > 40

@@ -478,8 +478,8 @@ class _Run:
 def _population_sizes(sizes: Array, offsets: Indices) -> Array:
     """Return the population size of each bag, shape (n_bags,).
 
-    It is infinite where rows differ in it, as those of a union of groups do: no bag is then said to
-    be more of its population than it is.
+    It is infinite where rows differ in it, as those of a union of groups do (within a group they
+    may not): no bag is then said to be more of its population than it is.
     """
     least, most = (end.reduceat(sizes, offsets[:-1]) for end in (np.minimum, np.maximum))
     return np.where(least == most, most, np.inf)

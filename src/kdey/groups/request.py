@@ -277,10 +277,26 @@ def _cut_down(times: Series, every: str) -> Series:
     if times.dtype == nw.Datetime:
         times = times.dt.replace_time_zone(None)  # periods are those of the local clock
     # NumPy takes None for a missing instant, but not every NaT of pandas.
-    instants = [None if is_missing_value(value) else value for value in times.to_list()]
-    starts = truncate(np.array(instants, dtype="datetime64[us]"), every)
+    instants = np.array(
+        [None if is_missing_value(value) else value for value in times.to_list()],
+        dtype="datetime64[us]",
+    )
+    if parse_period(every)[1] == "m":
+        _refuse_minutes_of_days(instants, times.name, every)
+    starts = truncate(instants, every)
     column: Series = nw.new_series(times.name, starts, backend=times.implementation)
     return column.cast(nw.Date) if times.dtype == nw.Date else column
+
+
+def _refuse_minutes_of_days(instants: NDArray[Any], name: str, every: str) -> None:
+    """Raise where minutes are asked for of several days without a time of day: months are meant."""
+    known = instants[~np.isnat(instants)]
+    days = known.astype("datetime64[D]")
+    if len(np.unique(days)) > 1 and (days == known).all():
+        raise ValueError(
+            f"every={every!r} means minutes, but column {name!r} holds days: say "
+            f"'{every[:-1] or 1}mo' for months, or '1d'"
+        )
 
 
 @dataclass(frozen=True)
@@ -430,6 +446,10 @@ class Request:
             for name, share in options.stratum_shares.items():
                 if not 0.0 < float(share) < np.inf:
                     raise ValueError(f"the share of stratum {name!r} must be positive, got {share}")
+            if len({canonical_text(n) for n in options.stratum_shares}) < len(
+                options.stratum_shares
+            ):
+                raise ValueError("stratum_shares names a stratum twice, in two spellings")
         if options.selection is not None and self.labelled is None:
             raise ValueError(
                 "selection says how labelled rows were chosen: name the column of labels "

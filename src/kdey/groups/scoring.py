@@ -89,12 +89,16 @@ def score(
     if isinstance(source, str | PathLike):
         source = TableFile.open(str(source))
     if not isinstance(source, TableFile):
-        return _score_frame(quantifier, source, request)
+        scored = _score_frame(quantifier, source, request)
+        scored.check_population_sizes(request.options.fpc)
+        return scored
     schema = model_of(quantifier).table_schema
     if request.label is None and schema is not None:
         request = replace(request, label=schema.label)  # known labels are no features
     try:
-        return _score_file(quantifier, source, request, on_batch)
+        scored = _score_file(quantifier, source, request, on_batch)
+        scored.check_population_sizes(request.options.fpc)
+        return scored
     except TableError:
         raise
     except ValueError as error:
@@ -457,7 +461,8 @@ class TableScorer:
                 _refuse(wrong, frame, chosen, first, "a probability above 0 and at most 1")
         if request.weights is not None:
             design["weights"] = weights = self._numbers(frame, request.weights, first)
-            _refuse(~(weights >= 0), frame, request.weights, first, "a weight of at least zero")
+            wrong = ~((weights >= 0) & np.isfinite(weights))
+            _refuse(wrong, frame, request.weights, first, "a finite weight of at least zero")
         if request.clusters is not None:
             design["clusters"] = _encoded(frame, request.clusters, first)
         if strata is not None:

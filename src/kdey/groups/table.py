@@ -333,6 +333,31 @@ class ScoredTable:
         """Return the number of groups."""
         return len(self.sizes)
 
+    def check_population_sizes(self, name: Any) -> None:
+        """Raise ValueError if rows of one group, or of one stratum of it, differ in ``fpc``.
+
+        Parameters
+        ----------
+        name : name of the column of sizes
+        """
+        rows = self.rows
+        if rows.fpc is None or not len(rows):
+            return
+        strata = np.zeros(len(rows), dtype=np.int64) if rows.strata is None else rows.strata
+        order = np.lexsort((rows.fpc, strata, rows.groups))
+        same = (np.diff(rows.groups[order]) == 0) & (np.diff(strata[order]) == 0)
+        differs = np.flatnonzero(same & (np.diff(rows.fpc[order]) != 0))
+        if len(differs):
+            first, second = order[differs[0]], order[differs[0] + 1]
+            key = self.keys.values[rows.groups[first]]
+            group = ", ".join(f"{n}={v}" for n, v in zip(self.keys.names, key, strict=True))
+            where = "" if rows.strata is None else " in one stratum"
+            raise ValueError(
+                f"column {name!r} must have one value for all rows of a group{where}, but has "
+                f"{rows.fpc[first]:g} and {rows.fpc[second]:g}{' in the group ' if group else ''}"
+                f"{group}: it is the population of the whole group"
+            )
+
     def regrouped(self, keys: GroupKeys, key_rows: Frame, numbers: Indices) -> ScoredTable:
         """Return the table by coarser groups: group g belongs to ``numbers[g]``."""
 

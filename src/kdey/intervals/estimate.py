@@ -534,6 +534,12 @@ class Estimates(Sequence[Estimate]):
     separate: Estimates | None = None
     shrinkage: Array | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: the uncertainty of every bag in the place of the callable."""
+        state = {name: value for name, value in vars(self).items() if name != "items"}
+        kept = {int(position): self.uncertainty_of(int(position)) for position in self.positions}
+        return {**state, "uncertainty_of": kept.__getitem__}
+
     @cached_property
     def items(self) -> tuple[Estimate, ...]:
         """The estimates, one object per bag."""
@@ -593,8 +599,9 @@ class Estimates(Sequence[Estimate]):
             return self.items[index]
         return self.take(np.arange(len(self))[index])
 
-    def take(self, bags: NDArray[np.int64]) -> Estimates:
+    def take(self, bags: ArrayLike) -> Estimates:
         """Return the estimates of some bags, in the order given."""
+        bags = np.asarray(bags, dtype=np.int64)
         arrays = (
             *("estimate", "low", "high", "size", "effective_size", "gap", "converged"),
             *("positions", "n_missing", "fit_p_value", "counted", "shrinkage"),
@@ -685,8 +692,15 @@ class Estimates(Sequence[Estimate]):
         return group_frame(self, backend, wide)
 
     def to_json(self) -> str:
-        """Return a JSON list with :meth:`Estimate.to_dict` of every bag."""
-        return json.dumps([estimate.to_dict() for estimate in self.items], allow_nan=False)
+        """Return a JSON list with :meth:`Estimate.to_dict` of every bag.
+
+        Those of groups have their keys, too, as a mapping from the names of the key columns.
+        """
+        bags = [estimate.to_dict() for estimate in self.items]
+        if self.keys is not None and self.keys.columns:
+            keys = self.keys.rows(named=True)
+            bags = [{"keys": _plain(key), **bag} for key, bag in zip(keys, bags, strict=True)]
+        return json.dumps(bags, allow_nan=False)
 
     def plot(self, *, ax: Any = None, classes: Sequence[Any] | None = None) -> Any:
         """Draw the shares of the bags in their order, with limits.

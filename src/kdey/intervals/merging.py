@@ -110,6 +110,7 @@ class Merging:
                     "the group: choose another label"
                 )
             groups[label] = [label]
+        _refuse_same_texts(list(groups))
         if len(groups) < 2:
             raise ValueError("merge puts all classes into one group, whose share is always one")
         matrix = np.array([[float(label in m) for label in known] for m in groups.values()])
@@ -207,9 +208,14 @@ class Merging:
         """Return the estimates of the groups of many bags, as :meth:`apply` does of one."""
         if self.is_identity:
             return replace(estimates, classes=self.names)
+        if estimates.labelled is not None or estimates.separate is not None:
+            raise ValueError(
+                "groups that are pooled, or estimated with labels, are merged where they are "
+                "estimated: predict_groups(..., merge=...)"
+            )
         merged = [self.apply(estimate) for estimate in estimates]
         shape = (len(merged), len(self.names))
-        inner, matrix = estimates.uncertainty_of, self.matrix
+        inner, matrix, counted = estimates.uncertainty_of, self.matrix, estimates.counted
         return replace(
             estimates,
             classes=self.names,
@@ -219,6 +225,7 @@ class Merging:
             training_prevalence=matrix @ estimates.training_prevalence,
             uncertainty_of=lambda position: MergedUncertainty(inner(position), matrix),
             decisions=self.decisions(estimates.decisions),
+            counted=None if counted is None else counted @ matrix.T,
             notes=[list(part.notes) for part in merged],
         )
 
@@ -319,6 +326,18 @@ def _members(name: Any, members: Any, known: list[Any]) -> list[Any]:
     if unknown:
         raise ValueError(f"merge: the group {name!r} has {unknown[:5]}, which are no classes")
     return labels
+
+
+def _refuse_same_texts(names: list[Any]) -> None:
+    """Raise where two labels are the same once written, as in the columns of a wide table."""
+    texts: dict[str, Any] = {}
+    for name in names:
+        other = texts.setdefault(str(name), name)
+        if other is not name:
+            raise ValueError(
+                f"merge gives the labels {other!r} and {name!r}, which are the same once written: "
+                "choose another label"
+            )
 
 
 def _label_array(names: list[Any]) -> NDArray[Any]:
