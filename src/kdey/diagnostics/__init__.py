@@ -3,8 +3,8 @@
 ``check_fit`` tests whether a bag fits the training classes, ``identifiability`` reports whether the
 classes can be distinguished at all, ``plan_bag_size`` and ``plan_labels`` say how large a bag or a
 training set is needed, ``estimate_performance`` how well a classifier does on unlabelled data, and
-``adapt_posteriors`` and ``importance_weights`` carry the estimated prevalence over to posteriors and
-training weights.
+``adapt_posteriors`` and ``importance_weights`` carry the estimated prevalence over to posteriors
+and training weights.
 """
 
 from kdey.diagnostics.adaptation import AdaptedClassifier, adapt_posteriors, importance_weights
