@@ -34,6 +34,7 @@ from .diagnostics import (
     Identifiability as Identifiability,
     adapt_posteriors as adapt_posteriors,
     check_fit as check_fit,
+    estimate_performance as estimate_performance,
     identifiability as identifiability,
     plan_bag_size as plan_bag_size,
     plan_labels as plan_labels,

@@ -2,8 +2,9 @@
 
 ``check_fit`` tests whether a bag fits the training classes, ``identifiability`` reports whether the
 classes can be distinguished at all, ``plan_bag_size`` and ``plan_labels`` say how large a bag or a
-training set is needed, and ``adapt_posteriors`` and ``importance_weights`` carry the estimated
-prevalence over to posteriors and training weights.
+training set is needed, ``estimate_performance`` how well a classifier does on unlabelled data, and
+``adapt_posteriors`` and ``importance_weights`` carry the estimated prevalence over to posteriors
+and training weights.
 """
 
 from kdey.diagnostics.adaptation import AdaptedClassifier, adapt_posteriors, importance_weights
@@ -15,6 +16,7 @@ from kdey.diagnostics.default_checks import (
 )
 from kdey.diagnostics.fold_models import keep_fold_models
 from kdey.diagnostics.identify import Identifiability, identifiability
+from kdey.diagnostics.performance import Performance, estimate_performance
 from kdey.diagnostics.planning import (
     BagPlan,
     LabelPlan,
@@ -35,10 +37,12 @@ __all__ = [
     "Identifiability",
     "LabelPlan",
     "NotChecked",
+    "Performance",
     "Plan",
     "SamplingPlan",
     "adapt_posteriors",
     "check_fit",
+    "estimate_performance",
     "fit_details",
     "full_check",
     "identifiability",

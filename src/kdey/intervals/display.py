@@ -129,13 +129,13 @@ def estimates_overview(estimates: Estimates) -> Overview:
     more = [f"and {n - len(shown):,} more {bags}"] if n > len(shown) else []
     return Overview(
         f"Estimated shares of {n:,} {bags}{sizes}; to_frame() has the {kind}.",
-        row_names(kind_of_bag, _bag_names(shown)),
+        row_names(kind_of_bag, bag_names(shown)),
         (sizes_column, *columns),
         tuple(more),
     )
 
 
-def _bag_names(estimates: Estimates) -> list[str]:
+def bag_names(estimates: Estimates) -> list[str]:
     """Return the keys of groups, or the numbers of bags."""
     if estimates.keys is None or not estimates.keys.columns:
         return [str(number) for number in range(len(estimates))]

@@ -148,7 +148,7 @@ def class_rows(
     ClassRows
     """
     w = np.ones(len(training.labels)) if training.weights is None else training.weights
-    selected = _selected(training, n_classes)
+    selected = selected_rows(training, n_classes)
     rows = moment_rows(row_map.new_rows(training, selected, n_threads))
     labels, w = training.labels[selected], w[selected]
     counts = np.bincount(labels, minlength=n_classes)
@@ -159,7 +159,7 @@ def class_rows(
     return ClassRows(rows.astype(np.float32), offsets, shares, thin)
 
 
-def _selected(training: TrainingPosteriors, n_classes: int) -> Indices:
+def selected_rows(training: TrainingPosteriors, n_classes: int) -> Indices:
     """Return the positions of the instances to use, sorted by class and evenly spaced in it."""
     order = reference_order(training)
     counts = np.bincount(training.labels[order], minlength=n_classes)

@@ -1,0 +1,706 @@
+r"""How well a classifier does on unlabelled data: accuracy, recall, precision, F1, costs.
+
+Under label shift a class is decided for as often as it was in training, so that the confusion
+matrix of a bag is
+
+.. math:: C_{ld} = \alpha_l R_{ld}
+
+with :math:`\alpha` the shares of the classes and :math:`R_{ld}` the share of class l that labelled
+instances, unseen by the classifier, were decided to be d. Every measure is a function of C.
+
+**Variance.** Let :math:`G_{ld}` be the derivative of a measure by :math:`C_{ld}`,
+:math:`h_l = \sum_d G_{ld} R_{ld}` and z the influence of an instance on the shares
+(``intervals/moments.py``). A labelled instance of class l that was decided to be d moves the
+measure by :math:`\alpha_l (G_{ld} - h'z) / n_l`, since it is part of R and of the templates; an
+instance of the bag moves it by :math:`h'z / m`. With V the covariance of the shares, K the
+covariance of decisions (one-hot) within class l and X that of decisions and z,
+
+.. math:: \operatorname{Var} = h' V h + \sum_l w_l (G_l' K_l G_l - 2 G_l' X_l h), \qquad
+          w_l = \frac{\alpha_l^2}{n_l} \Bigl[ + \frac{\alpha_l}{m} \Bigr]
+
+where the last term is there if the target is the bag and not its population: decisions on the
+bag are then as they are, not as they are expected. For accuracy it is
+:math:`\operatorname{Var}(R'z) / m + \sum_l \alpha_l^2 \operatorname{Var}_l(\text{correct} - R'z) /
+n_l`. Under label shift the recall of a class is that of training.
+
+**Interval.** Decisions are shares, whose variance depends on the share itself. Of the variance the
+part :math:`c\,p(1 - p)`, with c the variance of a measure if decisions were as uncertain as they
+can be, therefore moves with p, as in Wilson's interval; the rest is constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kdey._display import (
+    MOST_ROWS,
+    Overview,
+    bar_column,
+    count_of,
+    percentages,
+    row_names,
+    text_column,
+)
+from kdey.bags import Array, BagsLike, Indices
+from kdey.intervals import Estimate, Estimates
+from kdey.intervals.analytic import AnalyticUncertainty
+from kdey.intervals.display import bag_names, in_library
+from kdey.intervals.estimate import collect_estimates
+from kdey.intervals.moments import features, regularised, selected_rows, smoothed
+from kdey.intervals.region import Uncertainty
+from kdey.labelled.shares import score_interval, upper_quantile
+from kdey.model import AnyModel, Fitted, Model, model_of
+from kdey.options import Options
+from kdey.validation import as_column, encode_labels, make_frame
+
+#: Measures of the whole bag, and of each class.
+OVERALL, PER_CLASS = ("accuracy", "macro_f1"), ("recall", "precision", "f1")
+#: Columns of the frame beside the keys.
+COLUMNS = ("n", "measure", "class", "estimate", "low", "high", "training", "status")
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledDecisions:
+    """Decisions of a classifier on labelled instances that it has not seen.
+
+    Attributes
+    ----------
+    labels, decisions : int64 arrays of shape (n,)
+        Class numbers.
+    weights : array of shape (n,)
+    n_classes : int
+    of_training : bool
+        Whether these are the instances of which the templates of the quantifier are made, so that
+        errors of shares and of recalls are correlated.
+    """
+
+    labels: Indices
+    decisions: Indices
+    weights: Array
+    n_classes: int
+    of_training: bool
+
+    @cached_property
+    def recall(self) -> Array:
+        """Row l: how often class l is decided to be each class, shape (k, k)."""
+        counts = np.zeros((self.n_classes, self.n_classes))
+        np.add.at(counts, (self.labels, self.decisions), self.weights)
+        return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Effective number of instances of each class, shape (k,)."""
+        mass, squares = (
+            np.bincount(self.labels, weights=w, minlength=self.n_classes)
+            for w in (self.weights, self.weights**2)
+        )
+        return np.asarray(mass**2 / squares)
+
+    @cached_property
+    def covariances(self) -> Array:
+        """Covariance of decisions within each class, regularised, shape (k, k, k)."""
+        each = np.array([np.diag(row) - np.outer(row, row) for row in self.recall])
+        return regularised(each, self.recall.T, self.sizes)
+
+    def cross(self, uncertainty: Uncertainty) -> Array:
+        """Return the covariance of decisions and z within each class, shape (k, k, k).
+
+        It is zero where the two come from different instances or nothing is known of it, which
+        leaves intervals a little too wide where right decisions move the shares to the right class.
+        """
+        k = self.n_classes
+        moments = uncertainty.moments if isinstance(uncertainty, AnalyticUncertainty) else None
+        if moments is None or moments.training is None or not self.of_training:
+            return np.zeros((k, k, k))
+        model = cast("AnalyticUncertainty", uncertainty).model
+        assert model.training is not None
+        chosen = selected_rows(model.training, k)[moments.training.thin]
+        rows = moments.training.thinned
+        phi = features(rows.rows, moments.prevalence, moments.projection)
+        both = np.hstack([np.eye(k)[self.decisions[chosen]], phi])
+        means = np.vstack([self.recall.T, moments.matrix])
+        joint = regularised(rows.covariances(both), means, moments.sizes)
+        return np.asarray(joint[:, :k, k:] @ moments.inverse.T)
+
+
+@dataclass(frozen=True, eq=False)
+class _Measures:
+    """The measures of a confusion matrix, with their derivatives.
+
+    Attributes
+    ----------
+    shares : array of shape (k,)
+    recall : array of shape (k, k)
+        Row l: how often class l is decided to be each class.
+    cost : array of shape (k, k) or None
+    """
+
+    shares: Array
+    recall: Array
+    cost: Array | None = None
+
+    @property
+    def confusion(self) -> Array:
+        """Rows are classes, columns decisions; sums to one, shape (k, k)."""
+        return np.asarray(self.shares[:, None] * self.recall)
+
+    def _parts(self) -> tuple[Array, Array, Array]:
+        c = self.confusion
+        return np.diag(c), self.shares, c.sum(axis=0)
+
+    def values(self) -> Array:
+        """Return accuracy, macro F1, cost if there is one, and k times each other, (M,)."""
+        right, shares, decided = self._parts()
+        with np.errstate(invalid="ignore", divide="ignore"):
+            precision, f1 = right / decided, 2.0 * right / (shares + decided)
+        cost = [] if self.cost is None else [(self.cost * self.confusion).sum()]
+        # A class that is neither there nor decided for has no F1, as in scikit-learn.
+        overall = [right.sum(), f1[~np.isnan(f1)].mean() if (f1 >= 0).any() else np.nan, *cost]
+        return np.concatenate([overall, np.diag(self.recall), precision, f1])
+
+    def slopes(self) -> Array:
+        """Return the derivatives of the measures by the confusion, shape (M, k, k)."""
+        right, shares, decided = self._parts()
+        k = len(right)
+        own, eye = np.zeros((k, k, k)), np.eye(k)
+        own[np.arange(k), np.arange(k), np.arange(k)] = 1.0
+        of_class, of_decision = eye[:, :, None], eye[:, None, :]  # row and column of each measure
+        with np.errstate(invalid="ignore", divide="ignore"):
+
+            def ratio(top: Array, bottom: Array, spread: Array) -> Array:
+                value = (right * top / bottom)[:, None, None]
+                return np.asarray((top * own - value * spread) / bottom[:, None, None])
+
+            one = np.ones(1)
+            recall = ratio(one, shares, np.broadcast_to(of_class, own.shape))
+            precision = ratio(one, decided, np.broadcast_to(of_decision, own.shape))
+            f1 = ratio(2.0 * one, shares + decided, of_class + of_decision)
+        cost = [] if self.cost is None else [self.cost]
+        overall = np.array([eye, f1.mean(axis=0), *cost])
+        return np.concatenate([overall, recall, precision, f1])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Performance:
+    """What a classifier's accuracy and other measures are expected to be on unlabelled bags.
+
+    Attributes
+    ----------
+    estimates : Estimates
+        The shares of the bags, with keys and statuses.
+    measures : tuple of (str, label or None)
+        Names of the measures: "accuracy", "macro_f1" and, with a cost matrix, "cost" of the whole
+        bag, with None; "recall", "precision" and "f1" of each class, with its label.
+    estimate, low, high : arrays of shape (n_bags, n_measures)
+        NaN where a measure has no value: the precision of a class that is never decided for.
+    training : array of shape (n_measures,)
+        The same measures on the labelled instances.
+    confusion, confusion_low, confusion_high : arrays of shape (n_bags, k, k)
+        Share of each bag that is of the class of the row and decided to be that of the column.
+
+    See Also
+    --------
+    kdey.estimate_performance : Make it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.KDEyML(bandwidth=0.1).fit(X[::2], y[::2])
+    >>> found = kdey.estimate_performance(q, X[1::2])
+    >>> value, low, high = found.of("recall", 1)
+    >>> bool(low[0] <= value[0] <= high[0])
+    True
+    """
+
+    estimates: Estimates
+    measures: tuple[tuple[str, Any], ...]
+    estimate: Array
+    low: Array
+    high: Array
+    training: Array
+    confusion: Array
+    confusion_low: Array
+    confusion_high: Array
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The labels, shape (k,)."""
+        return self.estimates.classes
+
+    def __len__(self) -> int:
+        """Return the number of bags."""
+        return len(self.estimate)
+
+    def of(self, measure: str, label: Any = None) -> tuple[Array, Array, Array]:
+        """Return one measure of every bag.
+
+        Parameters
+        ----------
+        measure : {"accuracy", "macro_f1", "cost", "recall", "precision", "f1"}
+        label : a class, for the last three
+
+        Returns
+        -------
+        estimate, low, high : arrays of shape (n_bags,)
+
+        Raises
+        ------
+        ValueError
+            If there is no such measure.
+        """
+        for column, known in enumerate(self.measures):
+            if known == (measure, label):
+                return self.estimate[:, column], self.low[:, column], self.high[:, column]
+        raise ValueError(
+            f"there is no measure {measure!r} of {label!r}: there are "
+            f"{', '.join(dict.fromkeys(name for name, _ in self.measures))}, the last three of a "
+            "class"
+        )
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return a data frame with one row per bag and measure.
+
+        Parameters
+        ----------
+        backend : str, optional
+            The data frame library, such as "pandas"; by default that of the table for groups, and
+            one that is installed otherwise.
+
+        Returns
+        -------
+        data frame
+            With the keys of groups or else ``bag``, the number of the bag; ``n``, its size;
+            ``measure``; ``class``, empty for measures of the whole bag; ``estimate``, ``low``,
+            ``high``; ``training``, the measure on the labelled instances; and ``status``.
+        """
+        import narwhals as nw
+
+        n, k = self.estimate.shape
+        labels = ["" if name not in PER_CLASS else str(label) for name, label in self.measures]
+        columns: dict[str, Any] = {
+            "n": np.repeat(self.estimates.size, k),
+            "measure": [name for name, _ in self.measures] * n,
+            "class": labels * n,
+            "estimate": self.estimate.ravel(),
+            "low": self.low.ravel(),
+            "high": self.high.ravel(),
+            "training": np.tile(self.training, n),
+            "status": np.repeat(np.array(self.estimates.status, dtype=object), k),
+        }
+        rows, keys = np.repeat(np.arange(n), k), self.estimates.keys
+        if keys is None or not keys.columns:
+            return make_frame({"bag": rows, **columns}, backend)
+        taken = [name for name in keys.columns if name in COLUMNS]
+        if taken:
+            raise ValueError(
+                f"key column {taken[0]!r} has the name of a column of the result: rename it"
+            )
+        numbers = nw.from_dict(
+            {name: as_column(values) for name, values in columns.items()},
+            backend=keys.implementation,
+        )
+        repeated = nw.maybe_reset_index(keys[rows.tolist()])
+        return in_library(nw.concat([repeated, numbers], how="horizontal"), backend)
+
+    def overview(self) -> Overview:
+        """Return the accuracy in a sentence, and a table: by class, or of the first ten bags."""
+        return self._of_one_bag() if len(self) == 1 else self._of_bags()
+
+    def _of_one_bag(self) -> Overview:
+        value, low, high = (part[0] for part in self.of("accuracy"))
+        size = count_of(int(self.estimates.size[0]), "instance")
+        columns = [
+            text_column(name, self._texts([self.of(name, c) for c in self.classes.tolist()], 0))
+            for name in PER_CLASS
+        ]
+        return Overview(
+            f"Expected accuracy on {size}: {100 * value:.1f} % "
+            f"({self._level} interval {100 * low:.1f} to {100 * high:.1f} %; "
+            f"{100 * self.training[0]:.1f} % on labelled instances).",
+            row_names("class", self.classes),
+            tuple(columns),
+            (f"status of the estimated shares: {self.estimates.status[0]}",),
+        )
+
+    def _of_bags(self) -> Overview:
+        value, low, high = (part[:MOST_ROWS] for part in self.of("accuracy"))
+        more = len(self) - len(value)
+        return Overview(
+            f"Expected accuracy on {len(self):,} bags, {self._level} intervals; "
+            f"{100 * self.training[0]:.1f} % on labelled instances.",
+            row_names("bag", bag_names(self.estimates)[:MOST_ROWS]),
+            (
+                text_column("size", [f"{size:,}" for size in self.estimates.size[:MOST_ROWS]]),
+                text_column("accuracy", percentages(value), importance=9),
+                text_column("low", percentages(low)),
+                text_column("high", percentages(high)),
+                bar_column(value, low, high),
+            ),
+            (f"{more:,} more; to_frame() has all measures of all bags",) if more > 0 else (),
+        )
+
+    @property
+    def _level(self) -> str:
+        return f"{100 * self.estimates.options.confidence:g} %"
+
+    @staticmethod
+    def _texts(parts: Sequence[tuple[Array, Array, Array]], bag: int) -> list[str]:
+        return [
+            "-"
+            if np.isnan(value[bag])
+            else f"{100 * value[bag]:.1f} % ({100 * low[bag]:.0f} to {100 * high[bag]:.0f})"
+            for value, low, high in parts
+        ]
+
+    def __repr__(self) -> str:
+        """Return the :meth:`overview` as text."""
+        return str(self.overview())
+
+    def _repr_html_(self) -> str:
+        return self.overview().html()
+
+
+def estimate_performance(
+    quantifier: Fitted,
+    X: Any,
+    *,
+    bags: BagsLike | None = None,
+    training_decisions: ArrayLike | None = None,
+    held_out: tuple[ArrayLike, ArrayLike] | None = None,
+    cost: ArrayLike | None = None,
+    confidence: float | None = None,
+    target: str | None = None,
+    options: Options | None = None,
+) -> Performance:
+    """Estimate how well a classifier does on unlabelled data, with intervals.
+
+    The classifier is that of the quantifier, which decides for the most probable class, unless
+    decisions of another one are given. Its decisions on the unlabelled data are not needed: shares
+    of classes there, and how often each class was mistaken for each among labelled instances, say
+    what to expect. It holds if nothing but the shares has changed, as the shares themselves do.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+    X : instances; or Estimate or Estimates of this quantifier
+        Estimates are used as they are, so that groups and periods of a table, weights, clusters and
+        posteriors need nothing more: ``estimate_performance(q, q.predict_groups(table, "month"))``.
+    bags : Bags or list of index arrays, optional
+        Bags over the instances; by default all of them are one bag.
+    training_decisions : array-like of shape (n,) or (n, k), optional
+        Decisions of another classifier on the n instances that the quantifier was fitted on, or its
+        scores in the order of the classes, of which the largest decides. It must not have been
+        fitted on them: take those of a cross-validation.
+    held_out : (labels, decisions), optional
+        Labels of other instances that the classifier has not seen, and its decisions or scores for
+        them, in the place of ``training_decisions``.
+    cost : array-like of shape (k, k), optional
+        What it costs to decide for the class of the column where that of the row is right. The
+        measure "cost" is its mean per instance.
+    confidence : float in (0, 1), optional
+        Nominal coverage of the intervals; 0.95 by default.
+    target : {"population", "bag"}, optional
+        Whether the measures are those of the population that a bag was drawn from, by default, or
+        those of the instances of the bag themselves.
+    options : Options, optional
+        Everything else; see :class:`kdey.Options`.
+
+    Returns
+    -------
+    Performance
+
+    Raises
+    ------
+    ValueError
+        If there are no labelled instances with decisions, or arguments do not fit.
+
+    See Also
+    --------
+    kdey.predict_groups : Estimates of the groups of a table.
+    kdey.check_fit : Check whether a bag is a mixture of the training classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.KDEyML(bandwidth=0.1).fit(X[::2], y[::2])
+    >>> found = kdey.estimate_performance(q, X[1::2], bags=[range(25), range(25, 75)])
+    >>> found.of("accuracy")[0].round(2)
+    array([1.  , 0.94])
+    """
+    model = model_of(quantifier)
+    k = model.n_classes
+    known = _labelled_decisions(model, training_decisions, held_out)
+    costs = None if cost is None else _checked_cost(cost, k)
+    asked: dict[str, Any] = {"confidence": confidence, "target": target, "options": options}
+    estimates = _estimates(quantifier, X, bags, asked)
+    if len(estimates.classes) != k:
+        raise ValueError("the estimates are of merged classes: estimate without merge")
+    found = [_of_bag(estimates, bag, known, costs) for bag in range(len(estimates))]
+    per_class = [(name, label) for name in PER_CLASS for label in model.classes.tolist()]
+    names = [*OVERALL, *(["cost"] if costs is not None else [])]
+    mass = np.bincount(known.labels, weights=known.weights, minlength=k)
+    n_measures = len(names) + len(per_class)
+    values = np.reshape([part[0] for part in found], (len(found), 3, n_measures))
+    cells = np.reshape([part[1] for part in found], (len(found), 3, k, k))
+    return Performance(
+        replace(estimates, classes=model.classes),
+        (*((name, None) for name in names), *per_class),
+        *(values[:, part] for part in range(3)),
+        _Measures(mass / mass.sum(), known.recall, costs).values(),
+        *(cells[:, part] for part in range(3)),
+    )
+
+
+def _estimates(
+    quantifier: Fitted, X: Any, bags: BagsLike | None, asked: dict[str, Any]
+) -> Estimates:
+    """Return the estimates of bags of instances, or those that were given."""
+    if not isinstance(X, Estimate | Estimates):
+        estimator: Any = quantifier  # quantifiers are a layer above: known by what they can do
+        if not hasattr(estimator, "estimate"):
+            raise TypeError("give a fitted quantifier, or estimates in the place of X")
+        if bags is not None:
+            return cast("Estimates", estimator.estimate_bags(X, bags, **asked))
+        X = estimator.estimate(X, **asked)
+    elif bags is not None or any(value is not None for value in asked.values()):
+        raise ValueError(
+            "bags, confidence, target and options are those of the estimates that are given: "
+            "leave them out"
+        )
+    if isinstance(X, Estimates):
+        return X
+    said = {name: getattr(X, name) for name in ("confidence", "target")}
+    one = collect_estimates([X], Options.given(asked["options"], **said))
+    return replace(one, statuses=[X.status])
+
+
+def _labelled_decisions(
+    model: AnyModel, training_decisions: ArrayLike | None, held_out: Any
+) -> LabelledDecisions:
+    """Return the labelled instances from which recalls are counted."""
+    k, training = model.n_classes, model.training
+    if held_out is not None:
+        if training_decisions is not None:
+            raise ValueError("give training_decisions or held_out, not both")
+        if not isinstance(held_out, tuple) or len(held_out) != 2:
+            raise ValueError(f"held_out must be a pair (labels, decisions), got {held_out!r:.80}")
+        labels, _ = encode_labels(held_out[0], model.classes)
+        decided = _decided(held_out[1], model, len(labels), "the decisions of held_out")
+        return _complete(
+            LabelledDecisions(labels, decided, np.ones(len(labels)), k, of_training=False), model
+        )
+    if training is None:
+        raise ValueError(
+            "this quantifier keeps no labelled instances: give labels and decisions of some "
+            "(held_out)"
+        )
+    weights = np.ones(len(training.labels)) if training.weights is None else training.weights
+    if training_decisions is not None:
+        rows = training.instances
+        n = len(training.labels) if rows is None else None
+        decided = _decided(training_decisions, model, n, "training_decisions")
+        if rows is not None:
+            if len(decided) <= rows.max():
+                raise ValueError(
+                    f"training_decisions has {len(decided)} instances, but the quantifier was "
+                    f"fitted on more than {rows.max()}"
+                )
+            decided = decided[rows]
+    else:
+        decided = _own_decisions(model)
+    return _complete(LabelledDecisions(training.labels, decided, weights, k, True), model)
+
+
+def _own_decisions(model: AnyModel) -> Indices:
+    """Return the decisions of the quantifier's classifier on its training instances."""
+    training = model.training
+    if not isinstance(model, Model) or not model.takes_posteriors or not model.is_learnt:
+        raise ValueError(
+            "this quantifier keeps no posteriors of training instances that its classifier had not "
+            "seen: give decisions for its training instances (training_decisions), or labels and "
+            "decisions of others (held_out)"
+        )
+    assert training is not None
+    posteriors = training.required()
+    if model.n_score_columns > model.n_classes:  # scores of several models, which the rows pool
+        posteriors = model.row_map.posteriors(posteriors)  # type: ignore[attr-defined]
+    return np.asarray(np.argmax(posteriors, axis=1), dtype=np.int64)
+
+
+def _decided(decisions: ArrayLike, model: AnyModel, n: int | None, name: str) -> Indices:
+    """Return decisions as class numbers; n is their number, where it is known."""
+    given = np.asarray(decisions)
+    if given.ndim == 2 and given.shape[1] == model.n_classes:
+        if not np.isfinite(given.astype(np.float64)).all():
+            raise ValueError(f"{name} must be labels or finite scores")
+        codes = np.asarray(given.argmax(axis=1), dtype=np.int64)
+    elif given.ndim == 1:
+        try:
+            codes, _ = encode_labels(decisions, model.classes)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+    else:
+        raise ValueError(
+            f"{name} must be one label per instance, or scores with {model.n_classes} columns, got "
+            f"shape {given.shape}"
+        )
+    if n is not None and len(codes) != n:
+        raise ValueError(f"{name} must have {n} instances, got {len(codes)}")
+    return codes
+
+
+def _complete(known: LabelledDecisions, model: AnyModel) -> LabelledDecisions:
+    """Return the decisions; raises ValueError if a class has no labelled instance."""
+    mass = np.bincount(known.labels, weights=known.weights, minlength=known.n_classes)
+    if not (mass > 0).all():
+        label = model.classes[int(np.argmin(mass))]
+        raise ValueError(f"class {label!r} has no labelled instance with a decision")
+    return known
+
+
+def _checked_cost(cost: ArrayLike, k: int) -> Array:
+    costs = np.asarray(cost, dtype=np.float64)
+    if costs.shape != (k, k) or not np.isfinite(costs).all():
+        raise ValueError(
+            f"cost must be finite numbers of shape {(k, k)}, a row per class and a column per "
+            f"decision, got shape {costs.shape}"
+        )
+    return costs
+
+
+def _of_bag(
+    estimates: Estimates, bag: int, known: LabelledDecisions, cost: Array | None
+) -> tuple[Array, Array]:
+    """Return values and limits of measures (3, M), and of the confusion (3, k, k), of one bag."""
+    shares = estimates.estimate[bag]
+    point = _Measures(shares, known.recall, cost)
+    if not np.isfinite(shares).all():
+        return np.full((3, len(point.values())), np.nan), np.tile(point.confusion, (3, 1, 1))
+    spread = _Spread.of(estimates, bag, known)
+    values, value_range = point.values(), np.tile([[0.0], [1.0]], len(point.values()))
+    if cost is not None:
+        value_range[:, len(OVERALL)] = cost.min(), max(cost.max(), cost.min() + 1e-12)
+    there, at = (_Measures(a, known.recall, cost) for a in (spread.centre, spread.mix))
+    ends = spread.interval(values, there.values(), *spread.variances(at.slopes()), value_range)
+    cells = spread.interval(
+        point.confusion.ravel(), there.confusion.ravel(), *spread.cell_variances(), None
+    )
+    k = known.n_classes
+    return np.array([values, *ends]), np.array(
+        [part.reshape(k, k) for part in (point.confusion, *cells)]
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Spread:
+    """The variances of one bag.
+
+    Attributes
+    ----------
+    known : LabelledDecisions
+    centre : array of shape (k,)
+        The shares that intervals are built around: the estimate without smoothing bias.
+    mix : array of shape (k,)
+        Shares without zeros, at which variances are taken.
+    covariance : array of shape (k, k)
+        Of the shares.
+    cross : array of shape (k, k, k)
+        Of decisions and z.
+    weights : array of shape (k,)
+        The w of the formula at the top of this file.
+    quantile : float
+    """
+
+    known: LabelledDecisions
+    centre: Array
+    mix: Array
+    covariance: Array
+    cross: Array
+    weights: Array
+    quantile: float
+
+    @classmethod
+    def of(cls, estimates: Estimates, bag: int, known: LabelledDecisions) -> _Spread:
+        uncertainty = estimates.uncertainty_of(int(estimates.positions[bag]))
+        m, shares = float(estimates.effective_size[bag]), estimates.estimate[bag]
+        corrected = uncertainty.corrected()
+        seen = float(estimates.options.target == "bag")
+        mix = smoothed(shares, m)
+        if isinstance(uncertainty, AnalyticUncertainty):
+            seen, mix = 1.0 - uncertainty.unseen, uncertainty.mix
+        tail = (1.0 - estimates.options.confidence) / 2.0
+        return cls(
+            known,
+            shares if corrected is None else corrected,
+            mix,
+            uncertainty.covariance(),
+            known.cross(uncertainty),
+            mix**2 / known.sizes + seen * mix / m,
+            upper_quantile(tail, uncertainty.freedom()),
+        )
+
+    def variances(self, slopes: Array) -> tuple[Array, Array]:
+        """Return the variances of measures with slopes (M, k, k), and the largest by decisions."""
+        h = (slopes * self.known.recall).sum(axis=2)
+        shares = np.einsum("mi,ij,mj->m", h, self.covariance, h)
+        decided = np.einsum(
+            "l,mld,lde,mle->m", self.weights, slopes, self.known.covariances, slopes, optimize=True
+        )
+        both = np.einsum("l,mld,ldi,mi->m", self.weights, slopes, self.cross, h, optimize=True)
+        ranges = slopes.max(axis=2) - slopes.min(axis=2)
+        return shares + decided - 2.0 * both, np.asarray(ranges**2 @ self.weights)
+
+    def cell_variances(self) -> tuple[Array, Array]:
+        """Return the same for the cells of the confusion, each of shape (k * k,)."""
+        k, recall = self.known.n_classes, self.known.recall
+        each = np.arange(k)
+        decided = np.diagonal(self.known.covariances, axis1=1, axis2=2)
+        both = self.cross[each, :, each]
+        variance = recall**2 * np.diag(self.covariance)[:, None]
+        variance = variance + self.weights[:, None] * (decided - 2.0 * recall * both)
+        return variance.ravel(), np.repeat(self.weights, k)
+
+    def interval(
+        self,
+        values: Array,
+        centres: Array,
+        variances: Array,
+        slopes: Array,
+        value_range: Array | None,
+    ) -> tuple[Array, Array]:
+        """Return limits of measures, which contain the values.
+
+        Parameters
+        ----------
+        values, centres : arrays of shape (M,)
+            The estimates, and what intervals are built around.
+        variances, slopes : arrays of shape (M,)
+            Variances, and those that decisions as uncertain as can be would give.
+        value_range : array of shape (2, M), or None
+            The smallest and largest value that a measure can have; None: zero and one.
+        """
+        first, width = 0.0, 1.0
+        if value_range is not None:
+            first, width = value_range[0], value_range[1] - value_range[0]
+        p = np.clip((centres - first) / width, 0.0, 1.0)
+        v, c = variances / np.square(width), slopes / np.square(width)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            v = np.maximum(v, 1e-12)
+            c = np.where(p * (1.0 - p) > 0.0, np.minimum(c, v / (p * (1.0 - p))), c)
+            constant = np.maximum(v - c * p * (1.0 - p), 0.0)
+            low, high = score_interval(p, constant, c, self.quantile)
+        unknown = ~np.isfinite(low + high) & np.isfinite(values)
+        low, high = np.where(unknown, 0.0, low), np.where(unknown, 1.0, high)
+        low, high = first + width * low, first + width * high
+        return np.minimum(low, values), np.maximum(high, values)
