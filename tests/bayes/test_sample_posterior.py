@@ -7,7 +7,9 @@ import pytest
 from sklearn.datasets import make_classification
 
 from kdey import DIR, EMQ, PACC, KDEyML, sample_posterior
+from kdey.bags import Bags
 from kdey.bayes import PosteriorDraws
+from kdey.bayes.sampling import _independent_draws, _redrawn
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +51,60 @@ def test_posteriors_and_instances_give_the_same(data, fitted) -> None:
 def test_the_bag_is_known_better_than_its_population(draws: PosteriorDraws) -> None:
     assert (draws.bag.std(axis=0) < draws.population.std(axis=0)).all()
     np.testing.assert_allclose(draws.bag.sum(axis=1), 1.0)
+
+
+def test_drawn_templates_widen_the_draws_and_agree_with_the_bootstrap(data) -> None:
+    few = KDEyML(bandwidth=0.1, random_state=0).fit(data[0][:80], data[1][:80])
+    fixed = sample_posterior(few, data[2], templates="fixed", random_state=0)
+    drawn = sample_posterior(few, data[2], random_state=0)
+    assert drawn.template_noise
+    assert not fixed.template_noise
+    assert (drawn.population.std(axis=0) > fixed.population.std(axis=0)).all()
+    # Both uncertainties add up: the bag's given the templates, and that of refitted templates.
+    model = few.model_
+    rng = np.random.default_rng(0)
+    refits = [model.with_training(_redrawn(model, rng)) for _ in range(200)]
+    points = few.classifier_.predict_proba(data[2])
+    found = [estimate_of(refit, points) for refit in refits]
+    expected = np.sqrt(fixed.population.var(axis=0) + np.var(found, axis=0))
+    np.testing.assert_allclose(drawn.population.std(axis=0), expected, rtol=0.2)
+    assert (drawn.ess >= 400).all()
+
+
+def estimate_of(model, points) -> np.ndarray:
+    rows = model.row_map(points)
+    return model.matching.match(model.row_map, rows, Bags.whole(len(points))).prevalence[0]
+
+
+def test_drawn_weights_keep_the_sums_of_the_classes(fitted) -> None:
+    training = fitted.model_.training
+    drawn = _redrawn(fitted.model_, np.random.default_rng(0))
+    np.testing.assert_allclose(
+        np.bincount(drawn.labels, weights=drawn.weights), np.bincount(training.labels)
+    )
+    assert len(np.unique(drawn.weights)) == len(drawn.weights)
+
+
+def test_the_worth_of_draws_of_few_templates() -> None:
+    rng = np.random.default_rng(0)
+    alike = rng.standard_normal((400, 10, 1))
+    apart = rng.standard_normal((400, 1, 1)) + 1e-3 * alike
+    assert _independent_draws(alike)[0] == pytest.approx(4000, rel=0.2)
+    assert _independent_draws(apart)[0] == pytest.approx(400, rel=0.05)
+
+
+def test_last_months_draws_are_a_prior(data, fitted, draws) -> None:
+    again = sample_posterior(fitted, data[2], prior=draws, random_state=0)
+    np.testing.assert_allclose(again.mean(), draws.mean(), atol=0.01)
+    assert (again.population.std(axis=0) < 0.9 * draws.population.std(axis=0)).all()
+    mean = again.prior / again.prior.sum()
+    np.testing.assert_allclose(mean, draws.mean(), atol=1e-9)
+
+
+def test_draws_by_chain(draws) -> None:
+    by_chain = draws.to_dict()
+    assert by_chain["population"].shape == (draws.n_chains, len(draws) // draws.n_chains, 3)
+    np.testing.assert_array_equal(by_chain["bag"].reshape(-1, 3), draws.bag)
 
 
 def test_an_informative_prior_pulls(data, fitted) -> None:
@@ -103,6 +159,7 @@ def test_bad_priors(data, fitted, prior, message) -> None:
     ("options", "message"),
     [
         ({"n_chains": 1}, "n_chains"),
+        ({"templates": "none"}, "templates"),
         ({"max_sweeps": 3}, "max_sweeps"),
         ({"min_ess": 0}, "min_ess"),
         ({"sample_weight": [1.0]}, "sample_weight"),

@@ -71,7 +71,9 @@ def test_differences_say_so():
 
 
 def test_posterior_draws_say_so():
-    draws = kdey.sample_posterior(FITTED, posteriors=BAG, min_ess=50, random_state=0)
+    draws = kdey.sample_posterior(
+        FITTED, posteriors=BAG, templates="fixed", min_ess=50, random_state=0
+    )
     assert not draws.template_noise
     (note,) = draws.notes
     assert "conditional on the templates" in note

@@ -11,6 +11,11 @@ instance, :math:`z_j \sim \mathrm{Cat}(\alpha_i D_{ji})`, and
 for that many instances. The remainder of a fractional weight is one more instance with a partial
 count, for which the formula above holds approximately.
 
+The densities D are learnt from a limited number of training instances. Their uncertainty is drawn
+first, by the Bayesian bootstrap: training instances get weights from the exponential distribution,
+whose sums by class stay what they are, the rows are fitted again, and a short chain draws the
+prevalence given these rows. Draws of all chains together have both uncertainties in them.
+
 Convergence is measured by split R-hat on rank-normalised draws (do the chains agree?) and by the
 bulk effective sample size (how many independent draws are they worth?), as Vehtari, Gelman,
 Simpson, Carpenter and Bürkner define them ("Rank-normalization, folding, and localization", 2021).
@@ -20,7 +25,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -30,12 +35,21 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from kdey import native
+from kdey._display import muted
 from kdey.bags import Array, Bags
 from kdey.matching.likelihood import MixtureLikelihood
-from kdey.model import Fitted, bag_posteriors, posterior_model
+from kdey.model import Fitted, Model, bag_posteriors, posterior_model
 from kdey.native import thread_count
+from kdey.posteriors import TrainingPosteriors
 from kdey.simplex import in_class_order
-from kdey.validation import check_count, check_positive, check_weights, make_frame, refuse_masked
+from kdey.validation import (
+    check_choice,
+    check_count,
+    check_positive,
+    check_weights,
+    make_frame,
+    refuse_masked,
+)
 
 
 def split_r_hat(draws: Array) -> float:
@@ -135,6 +149,7 @@ def _geyer_time(correlation: Array) -> float:
 
 Target = Literal["population", "bag"]
 Kind = Literal["equal-tailed", "hpd"]
+Templates = Literal["drawn", "fixed"]
 
 
 _TARGETS: tuple[Target, ...] = ("population", "bag")
@@ -145,8 +160,8 @@ class PosteriorDraws:
     """Draws of two prevalences: that of the population, and that of this bag.
 
     The instances of the bag were drawn from the *population*. In *this bag* itself only the labels
-    are unknown, so its prevalence is known better. Both distributions are conditional on the
-    templates: they do not include the uncertainty from a limited training set.
+    are unknown, so its prevalence is known better. With ``template_noise`` both include the
+    uncertainty of templates that were learnt from a limited training set.
 
     Attributes
     ----------
@@ -154,19 +169,20 @@ class PosteriorDraws:
     population : array of shape (n_draws, k)
     bag : array of shape (n_draws, k)
     r_hat : array of shape (k,)
-        Split, rank-normalised R-hat; near one if the chains agree.
+        Split, rank-normalised R-hat of chains with the same templates; near one if they agree.
     ess : array of shape (k,)
-        Bulk effective sample size of the population's prevalences.
+        Effective sample size of the population's prevalences: how many independent draws they are
+        worth.
     n_chains : int
         Number of chains. Draws are stored chain after chain.
     n_sweeps : int
-        Number of sweeps of each chain, including the dropped warm-up.
+        Number of sweeps of each chain, including those that were dropped.
     prior : array of shape (k,)
         Parameters of the Dirichlet prior.
     converged : bool
         Whether effective size and R-hat reached their targets.
     template_noise : bool
-        Whether the draws include the uncertainty of the templates; False for all samplers so far.
+        Whether the draws include the uncertainty of the templates.
 
     See Also
     --------
@@ -343,6 +359,18 @@ class PosteriorDraws:
         }
         return make_frame(table, backend)
 
+    def to_dict(self) -> dict[str, Array]:
+        """Return the draws by chain, as ArviZ and others read them.
+
+        Returns
+        -------
+        dict
+            ``population`` and ``bag``, arrays of shape (n_chains, draws of a chain, k), for
+            ``arviz.from_dict(posterior=draws.to_dict())``.
+        """
+        shape = (self.n_chains, -1, len(self.classes))
+        return {"population": self.population.reshape(shape), "bag": self.bag.reshape(shape)}
+
 
 def _shortest(draws: Array, confidence: float) -> tuple[Array, Array]:
     """Return the shortest interval of each column that contains a share of the draws."""
@@ -363,6 +391,11 @@ MAX_R_HAT = 1.05
 MAX_INSTANCES = 1e7
 #: Sweeps of each chain before the first look at the effective size.
 _FIRST_SWEEPS = 500
+#: Draws of the templates by each chain between two looks at the effective size, draws of the
+#: prevalence that are kept for each of them, and how many draws are dropped before these.
+_TEMPLATES_AT_ONCE, _KEPT, _DROPPED = 25, 10, 5
+#: Largest number of draws of the templates, each worth an independent draw or more.
+_MOST_TEMPLATES = 500
 
 
 @dataclass(eq=False)
@@ -494,7 +527,8 @@ def sample_posterior(
     *,
     posteriors: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-    prior: ArrayLike = 1.0,
+    prior: ArrayLike | PosteriorDraws = 1.0,
+    templates: Templates = "drawn",
     min_ess: float = 400.0,
     n_chains: int = 4,
     max_sweeps: int = 20_000,
@@ -503,10 +537,10 @@ def sample_posterior(
 ) -> PosteriorDraws:
     """Draw from the posterior distribution of a bag's prevalence.
 
-    This works for methods with a mixture likelihood (EMQ, DIR, KDEyML), conditionally on their
-    templates. Chains start far apart. They run until the effective sample size of every class
-    reaches ``min_ess`` with an R-hat of at most 1.05, or stop after ``max_sweeps`` with a
-    :class:`SamplingWarning`.
+    This works for methods with a mixture likelihood (EMQ, DIR, KDEyML). Chains start far apart.
+    They run until the effective sample size of every class reaches ``min_ess`` with an R-hat of at
+    most 1.05, or stop after ``max_sweeps`` with a :class:`SamplingWarning`. Then the templates are
+    drawn, too, until the draws reach ``min_ess`` again.
 
     Parameters
     ----------
@@ -517,9 +551,15 @@ def sample_posterior(
         Posteriors of the bag, instead of X.
     sample_weight : array-like of shape (m,), optional
         How many instances each one stands for; see :mod:`kdey.bayes.sampling` about fractions.
-    prior : float or array-like of shape (k,)
+    prior : float, array-like of shape (k,) or PosteriorDraws
         Positive parameters of the Dirichlet prior. One is uniform; larger values pull towards
-        ``prior / prior.sum()`` with the weight of ``prior.sum()`` labelled instances.
+        ``prior / prior.sum()`` with the weight of ``prior.sum()`` labelled instances. The draws of
+        an earlier bag, last month's say, stand for the Dirichlet distribution with their means and
+        their total variance: the population is then assumed to be the same.
+    templates : {"drawn", "fixed"}
+        Whether the uncertainty of templates that were learnt from few labels is part of the draws.
+        With "fixed", or where the model keeps no training posteriors, it is not, and
+        ``template_noise`` and ``notes`` say so.
     min_ess : float
         Smallest effective sample size of every class.
     n_chains : int
@@ -564,28 +604,118 @@ def sample_posterior(
     >>> bool((low < 1 / 3).all() and (high > 1 / 3).all())
     True
     """
+    check_choice(templates, "templates", ("drawn", "fixed"))
     points = bag_posteriors(quantifier, X, posteriors)
     model = posterior_model(quantifier)
-    likelihood = model.likelihood
-    if likelihood is None:
+    if model.likelihood is None:
         raise TypeError(
             "quantifier must maximise a mixture likelihood (EMQ, DIR, KDEyML), got "
             f"{type(quantifier).__name__}"
         )
     n_threads = thread_count(n_jobs)
-    row_map = model.row_map.members[0]  # of several members, the one with the largest weight
-    problem = likelihood.problem(row_map, row_map(points, n_threads), Bags.whole(len(points)))
-    return sample_rows(
-        problem,
+    member = model.members[0]  # of several members, the one with the largest weight
+    seeds = seed_sequence(random_state).spawn(2)
+    draws = sample_rows(
+        _mixture(member, points, n_threads),
         classes=model.classes,
         sample_weight=sample_weight,
-        prior=in_class_order(prior, model.classes, "prior"),
+        prior=_dirichlet_of(prior)
+        if isinstance(prior, PosteriorDraws)
+        else in_class_order(prior, model.classes, "prior"),
         min_ess=min_ess,
         n_chains=n_chains,
         max_sweeps=max_sweeps,
-        random_state=random_state,
+        random_state=seeds[0],
         n_threads=n_threads,
     )
+    if templates == "fixed" or not model.is_learnt:
+        return draws
+    weights = None if sample_weight is None else _instance_counts(sample_weight, len(points))
+    return _with_drawn_templates(draws, member, points, weights, min_ess, seeds[1], n_threads)
+
+
+def _mixture(model: Model, points: NDArray[np.floating], n_threads: int) -> MixtureLikelihood:
+    """Return the likelihood of a bag under a model with one."""
+    assert model.likelihood is not None, "sample_posterior has asked for one"
+    rows = model.row_map(points, n_threads)
+    return model.likelihood.problem(model.row_map, rows, Bags.whole(len(points)))
+
+
+def _dirichlet_of(draws: PosteriorDraws) -> Array:
+    """Return the Dirichlet parameters with the means and the total variance of draws."""
+    mean, variance = draws.mean(), draws.population.var(axis=0, ddof=1).sum()
+    concentration = float((mean * (1.0 - mean)).sum() / max(variance, 1e-12)) - 1.0
+    return np.asarray(np.maximum(mean * max(concentration, 1e-3), _SMALLEST))
+
+
+def _with_drawn_templates(
+    draws: PosteriorDraws,
+    model: Model,
+    points: NDArray[np.floating],
+    weights: Array | None,
+    min_ess: float,
+    seed: np.random.SeedSequence,
+    n_threads: int,
+) -> PosteriorDraws:
+    """Return draws that include the uncertainty of the templates.
+
+    For every draw of the templates a chain starts at a draw given the fitted ones. How many sweeps
+    are worth an independent draw is known from those chains.
+    """
+    stride = int(np.ceil(len(draws) / max(float(draws.ess.min()), 1.0)))
+    n_sweeps = (_DROPPED + _KEPT) * stride
+    at_once = _TEMPLATES_AT_ONCE * draws.n_chains
+    parts: list[tuple[Array, Array]] = []
+    ess = np.zeros(len(draws.classes))
+    with muted(UserWarning):  # the fit of the quantifier has said what there is to say
+        while ess.min() < min_ess and len(parts) < _MOST_TEMPLATES:
+            for child in seed.spawn(at_once):
+                rng = np.random.default_rng(child)
+                replicate = model.with_training(_redrawn(model, rng), n_threads)
+                rows = _informative(_mixture(replicate, points, n_threads))
+                chain = Chains(
+                    draws.population[rng.integers(len(draws))][None].copy(),
+                    np.array([child.generate_state(4, np.uint64)], dtype=np.uint64),
+                )
+                swept = gibbs_sweeps(rows, draws.prior, chain, n_sweeps, weights=weights)
+                kept = slice((_DROPPED + 1) * stride - 1, None, stride)
+                parts.append((swept[0][0, kept], swept[1][0, kept]))
+            ess = _independent_draws(np.array([part[0] for part in parts]))
+    size = float(len(points) if weights is None else weights.sum())
+    return replace(
+        draws,
+        population=np.concatenate([part[0] for part in parts]),
+        bag=np.concatenate([part[1] for part in parts]) / size,
+        ess=ess,
+        n_sweeps=draws.n_sweeps + n_sweeps * len(parts) // draws.n_chains,
+        template_noise=True,
+    )
+
+
+def _redrawn(model: Model, rng: np.random.Generator) -> TrainingPosteriors:
+    """Return training posteriors with drawn weights, whose sums by class are what they were."""
+    training = model.training
+    assert training is not None, "templates were learnt from it"
+    given = np.ones(len(training.labels)) if training.weights is None else training.weights
+    drawn = given * rng.standard_exponential(len(given))
+    totals, sums = (np.bincount(training.labels, weights=w) for w in (given, drawn))
+    scale = np.divide(totals, sums, out=np.zeros_like(sums), where=sums > 0)
+    return replace(training, weights=drawn * scale[training.labels])
+
+
+def _independent_draws(population: Array) -> Array:
+    """Return what draws (templates, draws of each, k) are worth, shape (k,).
+
+    The chains of different templates are independent, so that the variance of their means is that
+    of the mean of all draws, which would be the variance of a draw divided by the number of
+    independent draws.
+    """
+    n_templates, n_kept, k = population.shape
+    error = population.mean(axis=1).var(axis=0, ddof=1) / n_templates
+    variance = population.reshape(-1, k).var(axis=0, ddof=1)
+    most = float(n_templates * n_kept)
+    worth = np.divide(variance, error, out=np.full(k, most), where=error > 0)
+    return np.asarray(np.minimum(worth, most))
 
 
 def sample_rows(
@@ -619,9 +749,7 @@ def sample_rows(
     k = problem.n_classes
     parameters = check_prior(prior, k)
     check_effort(min_ess, n_chains, max_sweeps)
-    # A row of zeros contains no information about the class, which the sampler sees as ones.
-    informative = np.asarray(problem.rows.any(axis=1))
-    rows = np.where(informative[:, None], problem.rows, 1.0)
+    rows = _informative(problem)
     weights = None if sample_weight is None else _instance_counts(sample_weight, len(rows))
     chains = Chains.dispersed(n_chains, parameters, seed_sequence(random_state))
 
@@ -635,6 +763,11 @@ def sample_rows(
     )
     names = np.arange(k) if classes is None else np.asarray(classes)
     return PosteriorDraws(classes=names, prior=parameters, **drawn)
+
+
+def _informative(problem: MixtureLikelihood) -> Array:
+    """Return the rows of a problem; those of zeros, which say nothing about the class, as ones."""
+    return np.where(np.asarray(problem.rows.any(axis=1))[:, None], problem.rows, 1.0)
 
 
 def check_prior(prior: ArrayLike, n_classes: int) -> Array:
