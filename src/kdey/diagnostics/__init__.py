@@ -8,9 +8,9 @@ prevalence over to posteriors and training weights.
 
 from kdey.diagnostics.adaptation import AdaptedClassifier, adapt_posteriors, importance_weights
 from kdey.diagnostics.default_checks import (
-    fit_details,
+    fit_checks,
     full_check,
-    unchecked_reason,
+    unchecked_scores,
     with_fit_checks,
 )
 from kdey.diagnostics.fold_models import keep_fold_models
@@ -24,11 +24,14 @@ from kdey.diagnostics.planning import (
     plan_labels,
 )
 from kdey.diagnostics.score_check import FitCheck, FitChecker, check_fit
-from kdey.intervals.checks import FitVerdict, NotChecked
+from kdey.intervals.checks import Checks, ColumnFinding, ColumnVerdict, FitVerdict, NotChecked
 
 __all__ = [
     "AdaptedClassifier",
     "BagPlan",
+    "Checks",
+    "ColumnFinding",
+    "ColumnVerdict",
     "FitCheck",
     "FitChecker",
     "FitVerdict",
@@ -39,13 +42,13 @@ __all__ = [
     "SamplingPlan",
     "adapt_posteriors",
     "check_fit",
-    "fit_details",
+    "fit_checks",
     "full_check",
     "identifiability",
     "importance_weights",
     "keep_fold_models",
     "plan_bag_size",
     "plan_labels",
-    "unchecked_reason",
+    "unchecked_scores",
     "with_fit_checks",
 ]

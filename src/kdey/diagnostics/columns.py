@@ -21,8 +21,8 @@ Neighbouring bins are merged until :math:`m p^* \ge 5` and :math:`p^* / \sum_l \
 
 of the bag's rows, of the templates and of the shares. The p-value of a column is twice the smaller
 of two: of :math:`d' S^+ d`, chi-square with one degree less than there are bins, and of the
-mid-ranks of the bins, a normal test of a shift of the whole column, where bins have an order. Holm's
-correction is made over the columns.
+mid-ranks of the bins, a normal test of a shift of the whole column, where bins have an order.
+Holm's correction is made over the columns.
 """
 
 from __future__ import annotations
@@ -229,13 +229,6 @@ def holm(p_values: Array) -> Array:
     return adjusted
 
 
-def unchecked_columns(templates: ColumnTemplates | None, X_given: bool = True) -> str | None:
-    """Return why columns cannot be checked, in a few words; None if they can."""
-    if not X_given:
-        return "scores were given, and no columns"
-    return "the model holds no columns of its training data" if templates is None else None
-
-
 def check_columns(
     templates: ColumnTemplates,
     codes: Codes,
@@ -392,7 +385,7 @@ def _mean(shares: Array, middles: Array) -> float:
     return float(shares @ middles) / total if total > 0 else float("nan")
 
 
-def benjamini_hochberg(p_values: Sequence[float] | Array, share: float = 0.05) -> Array:
+def benjamini_hochberg(p_values: Sequence[float] | Array, share: float = 0.05) -> NDArray[np.bool_]:
     """Return which of many checks are alarms if at most this share of alarms may be false.
 
     Parameters

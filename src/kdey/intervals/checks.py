@@ -13,6 +13,7 @@ from kdey.status import (
     ONLY_COLUMNS,
     ONLY_SCORES,
     POOR_FIT,
+    TURNED_OFF,
     cannot_be_checked,
     not_checked,
 )
@@ -240,9 +241,7 @@ class ColumnVerdict:
     def from_summary(cls, summary: Mapping[str, Any]) -> ColumnVerdict:
         """Return the verdict that gave a :meth:`summary`."""
         findings = tuple(ColumnFinding(**finding) for finding in summary["findings"])
-        return ColumnVerdict(
-            summary["p_value"], summary["level"], summary["n_columns"], findings
-        )
+        return ColumnVerdict(summary["p_value"], summary["level"], summary["n_columns"], findings)
 
 
 #: What is known of the columns of a bag: a verdict, or why there is none.
@@ -340,3 +339,5 @@ class Checks:
 
 #: What is said of columns where nothing is.
 _NO_COLUMNS = NotChecked("they were not looked at").summary()
+#: What is said of a bag without rows, or where the checks were turned off.
+NOTHING_CHECKED = Checks(NotChecked(TURNED_OFF), NotChecked(TURNED_OFF))

@@ -11,9 +11,9 @@ takes kilobytes.
   missing values.
 * A text becomes several columns: its number of words, the share of its words that training does not
   know, and the presence of each of the 20 most widespread words.
-* Of more than 100 columns of an array, the 50 that separate the classes best are kept, and 50 evenly
-  spaced among the others; of a sparse matrix the 100 with the most entries other than zero, since
-  the counts of rare ones say nothing.
+* Of more than 100 columns of an array, the 50 that separate the classes best are kept, and 50
+  evenly spaced among the others; of a sparse matrix the 100 with the most entries other than zero,
+  since the counts of rare ones say nothing.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ KNOWN_ROWS = 3
 MOST_KNOWN = 20_000
 #: Mean number of words from which a column of texts is a text, and no category.
 TEXT_WORDS = 4
-#: The bin numbers of values below training, and where the first bin of a number is.
-BELOW, FIRST = 0, 1
+#: The number of the bin of values below training.
+BELOW = 0
 
 ColumnKind: TypeAlias = Literal["number", "category", "words", "unknown words", "word"]
 Codes: TypeAlias = NDArray[np.uint8]
@@ -70,8 +70,8 @@ class CheckedColumn:
     position : int
         Position in X of the column that it is made from.
     edges : tuple of float
-        For numbers: ends of the bins, each of which holds its upper end. The first is the least
-        value of training and belongs to the first bin, the last the largest.
+        For numbers: ends of the bins, each of which holds its upper end. The first lies just below
+        the least value of training, and the last is the largest.
     levels : tuple
         For categories: the levels that have a bin. For a text: the word.
     labels : tuple of str
@@ -111,7 +111,6 @@ class CheckedColumn:
         numbers = np.asarray(values, dtype=np.float64)
         edges = np.array(self.edges)
         codes = np.searchsorted(edges, numbers, side="left")
-        codes[numbers == edges[0]] = FIRST  # the least value of training is not below it
         codes[np.isnan(numbers)] = len(edges) + 1
         return codes.astype(np.uint8)
 
@@ -229,10 +228,10 @@ def learn_columns(
                 made.append(column)
                 codes.append(own)
             continue
-        column = _learn(name, kind, position, values, levels)
-        if column is not None:
-            made.append(column)
-            codes.append(column.codes(_numbers(values) if kind == "number" else values))
+        learnt = _learn(name, kind, position, values, levels)
+        if learnt is not None:
+            made.append(learnt)
+            codes.append(learnt.codes(_numbers(values) if kind == "number" else values))
     if not made:
         return None
     n_bins = max(column.n_bins for column in made)
@@ -251,8 +250,8 @@ class _ClassCounts:
     def of(self, codes: Codes, n_bins: int) -> Array:
         """Return the (effective) number of rows in every bin, shape (k, n_bins)."""
         cells = self.labels * n_bins + codes
-        counts = np.bincount(cells, self.weights, self.n_classes * n_bins)
-        counts = counts.reshape(self.n_classes, n_bins).astype(np.float64)
+        flat = np.bincount(cells, self.weights, self.n_classes * n_bins)
+        counts: Array = flat.reshape(self.n_classes, n_bins).astype(np.float64)
         if self.weights is None:
             return counts
         squares = np.bincount(self.labels, self.weights**2, self.n_classes)
@@ -287,7 +286,7 @@ def _chosen(
         ][:MOST_COLUMNS]
     if reader.is_numeric:
         return [(shown[i], "number", i, ()) for i in reader.selected(by_class)]
-    found = []
+    found: list[_Source] = []
     for i in range(d):
         values = reader.column(i)
         kind = "number" if reader.is_number(i) else _kind_of_values(values)
@@ -311,8 +310,7 @@ def _learn(
 ) -> CheckedColumn | None:
     """Return a column of numbers or categories; None if it has no values."""
     if kind == "number":
-        made = _number_column(name, position, _numbers(values))
-        return made
+        return _number_column(name, position, _numbers(values))
     counted = Counter(_level(value) for value in values.tolist())
     counted.pop(None, None)
     frequent = sorted(counted.items(), key=lambda item: (-item[1], str(item[0])))[:MOST_LEVELS]
@@ -348,7 +346,7 @@ def _number_column(
 
 
 def _edges(known: Array) -> Array:
-    """Return the ends of the bins of sorted values: the least one, then upper ends, ascending."""
+    """Return the ends of the bins of sorted values: just below the least one, then upper ends."""
     values, starts = np.unique(known, return_index=True)
     counts = np.diff([*starts, len(known)])
     if len(values) <= N_BINS:  # every value has a bin of its own
@@ -359,8 +357,9 @@ def _edges(known: Array) -> Array:
     quantiles = np.quantile(rest, np.arange(1, n_rest) / n_rest, method="inverted_cdf")
     below_heavy = np.nextafter(heavy, -np.inf)
     inner = np.unique(np.concatenate([quantiles, heavy, below_heavy]))
-    inner = inner[(inner > values[0]) & (inner < values[-1])]
-    return np.concatenate([[values[0]], inner, [values[-1]]])
+    first = np.nextafter(values[0], -np.inf)
+    inner = inner[(inner > first) & (inner < values[-1])]
+    return np.concatenate([[first], inner, [values[-1]]])
 
 
 def _level(value: Any) -> Any:
@@ -401,9 +400,7 @@ def _number(value: Any) -> float:
         return float("nan")
 
 
-def _text_columns(
-    name: str, position: int, text: _Texts
-) -> Iterator[tuple[CheckedColumn, Codes]]:
+def _text_columns(name: str, position: int, text: _Texts) -> Iterator[tuple[CheckedColumn, Codes]]:
     """Yield what is looked at of a column of texts, with the bins of training rows."""
     parts: list[tuple[ColumnKind, Array, str | None]] = [
         ("words", text.sizes, None),
@@ -515,13 +512,15 @@ class _Reader:
 
     Attributes
     ----------
-    matrix : array of shape (m, d), sparse matrix, or list of m-vectors
+    matrix : array of shape (m, d), sparse matrix by columns, or list of m-vectors
+    is_sparse : bool
     names : names of the columns, or None
     n_rows, n_columns : int
         Zero columns: the instances have none.
     """
 
     matrix: Any
+    is_sparse: bool
     names: tuple[str, ...] | None
     n_rows: int
     n_columns: int
@@ -530,16 +529,21 @@ class _Reader:
     def of(cls, X: Any) -> _Reader:
         """Return the columns of arrays, sparse matrices, frames and sequences of texts."""
         if sp.issparse(X):
-            columns = X.tocsc()
-            return cls(columns, None, *columns.shape)
+            columns = sp.csc_array(X)
+            return cls(columns, True, None, *columns.shape)
         if hasattr(X, "columns") and hasattr(X, "shape"):
             return cls._of_frame(X)
-        values = np.asarray(on_host(X))
-        if values.ndim == 1 and values.dtype.kind in "OUS":  # texts
-            return cls([values.astype(object)], ("text",), len(values), 1)
-        if values.ndim != 2:
-            return cls(None, None, len(values), 0)
-        return cls(values, None, *values.shape)
+        try:
+            values = np.asarray(on_host(X))
+        except (TypeError, ValueError):  # of several lengths
+            return cls(None, False, None, len(X), 0)
+        if values.ndim == 1 and values.dtype.kind in "OU" and len(values):
+            texts = values.astype(object)
+            is_text = all(isinstance(value, str) for value in texts[:100].tolist())
+            return cls([texts], False, ("text",), len(texts), int(is_text))
+        if values.ndim != 2 or values.dtype.kind not in "fiubO":
+            return cls(None, False, None, len(values), 0)
+        return cls(values, False, None, *values.shape)
 
     @classmethod
     def _of_frame(cls, X: Any) -> _Reader:
@@ -547,7 +551,7 @@ class _Reader:
 
         frame = nw.from_native(X, eager_only=True)
         columns = [_frame_values(frame[name]) for name in frame.columns]
-        return cls(columns, tuple(map(str, frame.columns)), len(frame), len(columns))
+        return cls(columns, False, tuple(map(str, frame.columns)), len(frame), len(columns))
 
     @property
     def is_numeric(self) -> bool:
@@ -562,7 +566,7 @@ class _Reader:
 
     def column(self, position: int) -> NDArray[Any]:
         """Return the values of a column, shape (m,)."""
-        if sp.issparse(self.matrix):
+        if self.is_sparse:
             values = np.zeros(self.n_rows)
             start, stop = self.matrix.indptr[position : position + 2]
             values[self.matrix.indices[start:stop]] = self.matrix.data[start:stop]
@@ -578,7 +582,7 @@ class _Reader:
         d = self.n_columns
         if d <= MOST_COLUMNS:
             return list(range(d))
-        if sp.issparse(self.matrix):
+        if self.is_sparse:
             filled = np.diff(self.matrix.indptr)
             return sorted(np.argsort(-filled, kind="stable")[:MOST_COLUMNS].tolist())
         separation = [
