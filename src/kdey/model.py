@@ -35,6 +35,7 @@ from kdey.validation import choose_device, few_labels_note, on_gpu, on_host, tak
 
 if TYPE_CHECKING:
     from kdey.tables.schema import TableSchema
+    from kdey.tables.templates import ColumnTemplates
 
 Floats = NDArray[np.floating]
 #: From bags over a pool to their solutions; the work per instance is already done.
@@ -182,6 +183,7 @@ class _BaseModel(Derived):
     scorer: InstanceScorer
     training: TrainingPosteriors | None = None
     tuning: TuningRecord | None = None
+    columns: ColumnTemplates | None = None
 
     @property
     def counts_decisions(self) -> bool:
@@ -246,6 +248,9 @@ class Model(_BaseModel):
     scorer : InstanceScorer
     tuning : TuningRecord or None
         The record of an automatic choice; None if nothing was left to choose.
+    columns : ColumnTemplates or None
+        How the columns of the training data lie in each class, for the column check; None if it
+        was not fitted on columns.
     """
 
     classes: NDArray[Any]
@@ -257,6 +262,7 @@ class Model(_BaseModel):
     takes_posteriors: bool = True
     scorer: InstanceScorer = field(default_factory=InstanceScorer)
     tuning: TuningRecord | None = None
+    columns: ColumnTemplates | None = None
 
     @property
     def members(self) -> list[Model]:
@@ -454,6 +460,12 @@ class CombinedModel(_BaseModel):
     members: tuple[AnyModel, ...]
     combination: Combination
     scorer: InstanceScorer = field(default_factory=InstanceScorer)
+
+    @property
+    def columns(self) -> ColumnTemplates | None:  # type: ignore[override]
+        """The columns of the first member with all classes; None if there is none."""
+        known = (m.columns for m in self.members if np.array_equal(m.classes, self.classes))
+        return next((columns for columns in known if columns is not None), None)
 
     @property
     def takes_posteriors(self) -> bool:

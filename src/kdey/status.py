@@ -1,15 +1,16 @@
 """The words of a status: what is the matter with an estimate, and whether its fit was checked.
 
-A status is "ok", or parts separated by "; ". Groups, estimates, reports and the command line all
-take their words from here. "ok" is only said of a bag that was checked in full and fits: a bag
-that was not checked, or only one-sided, says so.
+A status is "no problem found", or parts separated by "; ". Groups, estimates, reports and the
+command line all take their words from here. "no problem found" is only said of a bag whose scores
+and columns were checked in full: one that was not checked, or only in part, says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-OK = "ok"
+#: Scores and columns were checked, and look like a mixture of the training classes.
+OK = "no problem found"
 EMPTY = "empty"
 #: Fewer instances than asked for: estimated, but not checked.
 TOO_SMALL = "too small"
@@ -31,9 +32,18 @@ NO_LABELS = "no labels"
 MISSING_STRATA = "missing strata"
 #: A group so large that a random part of its rows stands for all.
 THINNED = "a sample of its rows"
+#: Some interval is wider than :data:`WIDE` points: the shares cannot be told.
+CANNOT_BE_TOLD = "cannot be told"
+#: Width of an interval above which it says nothing.
+WIDE = 0.5
+#: No misfit was found, but nothing is known of the columns, or of the scores.
+ONLY_SCORES = "only scores were checked"
+ONLY_COLUMNS = "only columns were checked"
 #: No misfit was found by a check that sees only some kinds of misfit; see ``docs/trust.md``.
 ONE_SIDED = "checked one-sided"
 NOT_CHECKED = "not checked"
+#: No bag of the model can be checked: k numbers fit k classes whatever they are.
+CANNOT_BE_CHECKED = "cannot be checked"
 
 #: The reason where the caller turned the check off.
 TURNED_OFF = "the check was turned off"
@@ -45,8 +55,13 @@ def not_checked(reason: str) -> str:
     return f"{NOT_CHECKED} ({reason})"
 
 
+def cannot_be_checked(reason: str) -> str:
+    """Return the part that says that no check could find anything, and why."""
+    return f"{CANNOT_BE_CHECKED} ({reason})"
+
+
 def join_status(parts: Iterable[str]) -> str:
-    """Return the status with these parts; "ok" if there are none."""
+    """Return the status with these parts; "no problem found" if there are none."""
     kept = [part for part in parts if part != OK]
     return _SEPARATOR.join(kept) or OK
 
@@ -58,7 +73,8 @@ def status_parts(status: str) -> list[str]:
 
 def is_about_checking(part: str) -> bool:
     """Return whether a part says how far the fit was checked, and not that something is wrong."""
-    return part == ONE_SIDED or part.startswith(NOT_CHECKED)
+    partly = (ONE_SIDED, ONLY_SCORES, ONLY_COLUMNS)
+    return part in partly or part.startswith((NOT_CHECKED, CANNOT_BE_CHECKED))
 
 
 def problems(status: str) -> list[str]:

@@ -35,7 +35,7 @@ def test_estimate_holds_the_check_of_each_bag(fitted) -> None:
         assert FitVerdict.from_summary(fit).summary() == fit
         assert fit["verdict"] in repr(one)
         assert json.loads(one.to_json())["diagnostics"]["fit"]["p_value"] == fit["p_value"]
-    assert (found[0].status, found[1].status) == ("ok", "poor fit")
+    assert (found[0].status, found[1].status) == ("no problem found", "poor fit")
     assert not found[0].diagnostics["fit"]["rejected"]
     assert found[1].diagnostics["fit"]["rejected"]
     assert found[1:][0].diagnostics["fit"] == found[1].diagnostics["fit"]

@@ -19,7 +19,7 @@ def period(name: object, share: Sequence[float], n: int = 400, **changes: Any) -
         **{"name": str(name), "n": n, "n_missing": 0, "effective_size": float(n)},
         **{"estimate": shares, "low": shares * 0.8, "high": 0.2 + 0.8 * shares},
         **{"classify_and_count": shares, "share": shares, "noise": zeros},
-        **{"template_variance": zeros, "fit_p_value": 0.5, "status": "ok"},
+        **{"template_variance": zeros, "fit_p_value": 0.5, "status": "no problem found"},
         **{"model": "abc", "added": "2024-01-01T00:00:00+00:00"},
     }
     return Period(**{**values, **changes})

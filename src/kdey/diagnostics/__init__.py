@@ -9,9 +9,9 @@ and training weights.
 
 from kdey.diagnostics.adaptation import AdaptedClassifier, adapt_posteriors, importance_weights
 from kdey.diagnostics.default_checks import (
-    fit_details,
+    fit_checks,
     full_check,
-    unchecked_reason,
+    unchecked_scores,
     with_fit_checks,
 )
 from kdey.diagnostics.fold_models import keep_fold_models
@@ -26,11 +26,14 @@ from kdey.diagnostics.planning import (
     plan_labels,
 )
 from kdey.diagnostics.score_check import FitCheck, FitChecker, check_fit
-from kdey.intervals.checks import FitVerdict, NotChecked
+from kdey.intervals.checks import Checks, ColumnFinding, ColumnVerdict, FitVerdict, NotChecked
 
 __all__ = [
     "AdaptedClassifier",
     "BagPlan",
+    "Checks",
+    "ColumnFinding",
+    "ColumnVerdict",
     "FitCheck",
     "FitChecker",
     "FitVerdict",
@@ -43,13 +46,13 @@ __all__ = [
     "adapt_posteriors",
     "check_fit",
     "estimate_performance",
-    "fit_details",
+    "fit_checks",
     "full_check",
     "identifiability",
     "importance_weights",
     "keep_fold_models",
     "plan_bag_size",
     "plan_labels",
-    "unchecked_reason",
+    "unchecked_scores",
     "with_fit_checks",
 ]

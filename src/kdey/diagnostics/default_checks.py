@@ -6,32 +6,48 @@ checked, and why. What they need of training is computed once per fit and kept w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kdey._display import muted
+from kdey._fingerprints import row_hashes
 from kdey.bags import Array, Bags
+from kdey.diagnostics.columns import check_columns
 from kdey.diagnostics.fold_models import one_model_each
 from kdey.diagnostics.score_check import DEFAULT_CHECK_LEVEL, FitCheck, FitChecker, sample_bags
 from kdey.intervals import Estimates
-from kdey.intervals.checks import NotChecked
-from kdey.model import Fitted, Model, model_of
+from kdey.intervals.checks import Checks, ColumnResult, FitResult, NotChecked
+from kdey.model import AnyModel, Fitted, Model, model_of, training_of
 from kdey.validation import on_host, take_rows
 
+#: Why decided labels say nothing of the fit.
+DECIDED = "only decisions are known, and shares of k classes always explain k counts"
 
-def unchecked_reason(quantifier: Fitted) -> str | None:
-    """Return why bags of this quantifier cannot be checked, in a few words; None if they can."""
+
+def unchecked_scores(quantifier: Fitted) -> NotChecked | None:
+    """Return why the scores of bags of this quantifier cannot be checked; None if they can."""
     model = model_of(quantifier)
     if not model.takes_posteriors:
-        return "the method works on features"
+        return NotChecked("the method works on features")
     if not isinstance(model, Model):
-        return "the method combines several quantifiers"
+        return NotChecked("the method combines several quantifiers")
     if model.training is None or model.training.posteriors is None:
-        return "the method keeps no training posteriors"
+        return NotChecked("the method keeps no training posteriors")
+    if model.derived("few distinct posteriors", lambda: _are_decisions(model)):
+        return NotChecked(DECIDED, never=True)
     return None
+
+
+def _are_decisions(model: Model) -> bool:
+    """Return whether the training posteriors take no more than k values, as decisions do."""
+    posteriors, k = training_of(model).required(), model.n_classes
+    if len(np.unique(row_hashes(posteriors[: 10 * k]))) > k:
+        return False
+    return len(np.unique(row_hashes(posteriors))) <= k
 
 
 def default_checker(
@@ -103,9 +119,12 @@ def with_fit_checks(
     bags: Bags,
     X: Any = None,
     *,
+    clusters: ArrayLike | None = None,
     n_threads: int = 1,
 ) -> Estimates:
-    """Return the estimates with the verdict on the fit of every bag as ``diagnostics["fit"]``.
+    """Return the estimates with the verdicts on the scores and columns of every bag.
+
+    They are ``diagnostics["fit"]`` and ``diagnostics["columns"]``, and ``checks`` of an estimate.
 
     Parameters
     ----------
@@ -118,45 +137,83 @@ def with_fit_checks(
     X : instances of the pool, optional
         Scored by the fold models if the quantifier keeps them.
 
+    clusters : array of shape (pool_size,), optional
+        Ids of the clusters in which instances were drawn.
+
     Returns
     -------
     Estimates
     """
-    seed = estimates.options.random_state
-    details = fit_details(quantifier, posteriors, bags, X, seed, n_threads=n_threads)
-    return replace(estimates, details=details)
+    checks = fit_checks(
+        quantifier, posteriors, bags, estimates, X, clusters=clusters, n_threads=n_threads
+    )
+    return replace(estimates, checks=checks)
 
 
-def fit_details(
+def fit_checks(
     quantifier: Fitted,
     posteriors: NDArray[np.floating],
     bags: Bags,
+    estimates: Estimates,
     X: Any = None,
-    seed: int = 0,
     *,
+    clusters: ArrayLike | None = None,
     n_threads: int = 1,
-) -> list[dict[str, Any]]:
-    """Return what the fit check adds to the diagnostics of every bag.
+) -> list[Checks]:
+    """Return what the checks of scores and columns say of every bag.
 
     Parameters
     ----------
-    quantifier, posteriors, bags, X
+    quantifier, posteriors, bags, estimates, X, clusters
         As for :func:`with_fit_checks`.
-    seed : int
 
     Returns
     -------
-    list of n_bags dicts
-        With the verdict on the fit as ``fit``.
+    list of n_bags Checks
     """
-    reason = unchecked_reason(quantifier)
-    if reason is not None:
-        return [{"fit": NotChecked(reason).summary()} for _ in range(len(bags))]
-    checker = default_checker(quantifier, held=X is not None, n_threads=n_threads)
+    model, seed = model_of(quantifier), estimates.options.random_state
+    reason = unchecked_columns(model, estimates, X)
+    # Two checks share the level; a bag fails where one of them does.
+    level = DEFAULT_CHECK_LEVEL if reason is not None else DEFAULT_CHECK_LEVEL / 2
+    scores = _score_verdicts(model, posteriors, bags, X, seed, level, n_threads)
+    columns: Sequence[ColumnResult] = [NotChecked(reason or "")] * len(bags)
+    if reason is None and model.columns is not None:
+        if isinstance(scores[0], NotChecked):
+            level = DEFAULT_CHECK_LEVEL
+        owners = None if clusters is None else np.asarray(clusters)
+        codes = model.columns.codes(X)
+        columns = check_columns(model.columns, codes, bags, estimates, level, owners)
+    return [Checks(*both) for both in zip(scores, columns, strict=True)]
+
+
+def unchecked_columns(model: AnyModel, estimates: Estimates, X: Any) -> str | None:
+    """Return why the columns of bags are not checked, in a few words; None if they are."""
+    if X is None:
+        return "scores were given, and no columns"
+    if model.columns is None:
+        return "the model knows no columns of its training data"
+    if len(estimates.classes) != model.n_classes:
+        return "classes were merged"
+    return None
+
+
+def _score_verdicts(
+    model: AnyModel,
+    posteriors: NDArray[np.floating],
+    bags: Bags,
+    X: Any,
+    seed: int,
+    level: float,
+    n_threads: int,
+) -> Sequence[FitResult]:
+    """Return the verdicts on the scores of bags, or why there are none."""
+    unchecked = unchecked_scores(model)
+    if unchecked is not None:
+        return [unchecked] * len(bags)
+    checker = default_checker(model, held=X is not None, n_threads=n_threads)
     sampled, points = sample_bags(bags, checker.most_instances, seed), on_host(posteriors)
     if checker.models is not None:  # they score the instances that are checked, and no others
         used, indices = np.unique(sampled.indices, return_inverse=True)
         points = checker.models.posteriors(take_rows(X, used), seed)
         sampled = Bags(indices.astype(np.int64), sampled.offsets, len(used), sampled.weights)
-    verdicts = checker.screen(points, sampled, sizes=bags.sizes, seed=seed)
-    return [{"fit": verdict.summary()} for verdict in verdicts]
+    return checker.screen(points, sampled, sizes=bags.sizes, seed=seed, level=level)

@@ -456,9 +456,9 @@ def estimate_performance(
     return Performance(
         replace(estimates, classes=model.classes),
         (*((name, None) for name in names), *per_class),
-        *(values[:, part] for part in range(3)),
+        *(values[:, 0], values[:, 1], values[:, 2]),
         _Measures(mass / mass.sum(), known.recall, costs).values(),
-        *(cells[:, part] for part in range(3)),
+        *(cells[:, 0], cells[:, 1], cells[:, 2]),
     )
 
 

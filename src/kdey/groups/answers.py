@@ -27,6 +27,7 @@ from kdey.groups.request import Request
 from kdey.groups.scoring import OnRows
 from kdey.groups.table import UNLABELLED, ScoredRows, ScoredTable
 from kdey.intervals import Estimate, Estimates, estimate_points
+from kdey.intervals.checks import NOTHING_CHECKED, Checks, ColumnResult, NotChecked
 from kdey.intervals.display import LABELLED_SHARES
 from kdey.intervals.estimate import (
     LabelledShares,
@@ -39,6 +40,7 @@ from kdey.labelled import LabelledEstimate, LabelledSample, estimate_labelled_ba
 from kdey.model import AnyModel, Fitted, Model, Place, model_of, place_of
 from kdey.options import LABEL_SHIFT, WAYS, IntervalWarning, Options
 from kdey.status import (
+    CANNOT_BE_TOLD,
     EMPTY,
     FEW_LABELS,
     MISSING_STRATA,
@@ -48,8 +50,8 @@ from kdey.status import (
     NOT_CONVERGED,
     THINNED,
     TOO_SMALL,
-    TURNED_OFF,
     UNSEEN_VALUES,
+    WIDE,
     join_status,
     not_checked,
 )
@@ -68,6 +70,8 @@ MOST_CHECKED, REFERENCES = 2_000, 1_000
 NOT_KEPT = (
     "covariance, region and draws of so large a table are not kept: estimate this group by itself"
 )
+#: Why columns of groups are not checked.
+NO_COLUMNS = "the model knows no columns of its training data"
 #: The sentence about a group without a label.
 WITHOUT_LABELS = (
     "no row of this group has a label: the estimate holds only if nothing but the prevalences has "
@@ -110,25 +114,26 @@ def answer(
     model, n = model_of(quantifier), len(table)
     place = place_of(quantifier) if place is None else place
     bags, merging = _GroupBags.of(table, unions), request.merging(model.classes)
-    reason = _unchecked_reason(model, request)
-    p_values, verdicts = np.full(len(bags), np.nan), [not_checked(reason or TURNED_OFF)] * n
+    checks: list[Checks] = [NOTHING_CHECKED] * len(bags)
     parts, answered = [], []
     for groups in _runs(bags.sizes, bags.rates, model.n_classes):
         positions, sizes, rows = bags.rows_of(groups)
         rate = float(bags.rates[groups[0]])
-        made = _Run(model, place, rows, sizes, request, merging).estimates(rate)
+        run = _Run(model, place, rows, sizes, request, merging)
+        made = run.estimates(rate)
         cost = 3 * 8 * len(rows) * model.n_classes
         parts.append(made if cost <= kept else _without_uncertainty(made))
         kept -= cost
         answered.append(groups)
         own = groups[groups < n]
         large = np.flatnonzero(bags.totals[own] >= request.options.min_size)
-        if reason is None and len(large):
+        if request.options.check_fit and len(large):
             checked = _select(Bags(positions, offsets_of(sizes), len(table.rows)), large)
             totals = bags.totals[own[large]]
-            found = _check(model, table.rows, checked, totals, request.options)
-            for group, (p_value, status) in zip(own[large], found, strict=True):
-                p_values[group], verdicts[group] = p_value, status
+            columns = run.column_results(made, large)
+            found = _check(model, table.rows, checked, totals, request.options, columns)
+            for group, result in zip(own[large].tolist(), found, strict=True):
+                checks[group] = result
         if on_rows is not None:
             on_rows(len(rows))
     empty = np.flatnonzero(bags.sizes == 0)
@@ -142,8 +147,9 @@ def answer(
         options=request.options,
         size=bags.totals,
         n_missing=np.concatenate([table.missing, further]),
-        statuses=_statuses(model, request, table, bags, joined, verdicts),
-        fit_p_value=p_values,
+        statuses=_statuses(model, request, table, bags, joined, checks),
+        fit_p_value=np.array([result.p_value for result in checks], dtype=np.float64),
+        checks=checks,
         marks=None,
     )
 
@@ -374,6 +380,36 @@ class _Run:
             options = replace(options, fpc=_population_sizes(rows.fpc[positions], offsets))
         return estimate_points(model, points, bags, options, rows.clusters, self.place)
 
+    def column_results(self, made: Estimates, groups: Indices) -> Sequence[ColumnResult]:
+        """Return what the column check says of some groups.
+
+        Parameters
+        ----------
+        made : Estimates
+            Of all groups.
+        groups : int64 array
+            Their places in this run, ascending.
+        """
+        rows, model = self.rows, self.model
+        reason = None
+        if rows.column_codes is None or model.columns is None:
+            given = rows.on_posteriors and model.columns is not None
+            reason = "scores were given, and no columns" if given else NO_COLUMNS
+        elif rows.strata is not None:
+            reason = "shares of strata were put together"
+        if reason is not None or rows.column_codes is None or model.columns is None:
+            return [NotChecked(reason or NO_COLUMNS)] * len(groups)
+        from kdey.diagnostics.columns import check_columns  # slow to import
+
+        offsets = offsets_of(self.sizes)
+        positions = np.arange(offsets[-1], dtype=np.int64)
+        if rows.labels is not None or self.request.merge is not None:
+            made = self._of_bags(positions, offsets)  # of all classes, under label shift
+        bags = _select(Bags(positions, offsets, len(rows), rows.weights), groups)
+        codes = rows.column_codes[:, : len(model.columns)]
+        level = _level_each(model, self.request.options, with_columns=True)
+        return check_columns(model.columns, codes, bags, made.take(groups), level, rows.clusters)
+
     def _of_positions(self, positions: list[Indices]) -> list[Estimate]:
         sizes = np.array([len(p) for p in positions], dtype=np.int64)
         return list(self._of_bags(np.concatenate(positions), offsets_of(sizes)))
@@ -574,22 +610,31 @@ def _labelled_shares(items: Sequence[Estimate | None], n_classes: int) -> Labell
     return made
 
 
-def _unchecked_reason(model: AnyModel, request: Request) -> str | None:
-    """Return why no group is checked; None if they are."""
-    if not request.options.check_fit:
-        return TURNED_OFF
-    from kdey.diagnostics import unchecked_reason  # slow to import
+def _level_each(model: AnyModel, options: Options, with_columns: bool) -> float:
+    """Return the level of each of the checks, which share that of the options."""
+    from kdey.diagnostics import unchecked_scores  # slow to import
 
-    return unchecked_reason(model)
+    return options.level / (2.0 if with_columns and unchecked_scores(model) is None else 1.0)
 
 
 def _check(
-    model: AnyModel, rows: ScoredRows, bags: Bags, totals: Indices, options: Options
-) -> list[tuple[float, str]]:
-    """Return the p-value of the fit check of each bag, and what it says in a status.
+    model: AnyModel,
+    rows: ScoredRows,
+    bags: Bags,
+    totals: Indices,
+    options: Options,
+    columns: Sequence[ColumnResult],
+) -> list[Checks]:
+    """Return what was checked of each bag, whose columns are done already.
 
     The cost is bounded by fixed numbers, so that no group depends on the others.
     """
+    from kdey.diagnostics import unchecked_scores  # slow to import
+
+    unchecked = unchecked_scores(model)
+    if unchecked is not None:
+        return [Checks(unchecked, column) for column in columns]
+    with_columns = rows.column_codes is not None and rows.strata is None
     from kdey.diagnostics.default_checks import default_checker  # slow to import
     from kdey.diagnostics.score_check import sample_bags
 
@@ -602,17 +647,19 @@ def _check(
         hashes=rows.hashes if by_folds else None,
         seed=0,
         n_null=options.n_null,
-        level=options.level,
+        level=_level_each(model, options, with_columns),
     )
-    return [(verdict.p_value, verdict.status) for verdict in verdicts]
+    return [Checks(*both) for both in zip(verdicts, columns, strict=True)]
 
 
 def _select(bags: Bags, numbers: Indices) -> Bags:
-    """Return the unweighted bags with some numbers, ascending."""
+    """Return the bags with some numbers, ascending."""
     if len(numbers) == len(bags):
         return bags
-    parts = [bags.indices[bags.offsets[b] : bags.offsets[b + 1]] for b in numbers]
-    return Bags(np.concatenate(parts), offsets_of(bags.sizes[numbers]), bags.pool_size)
+    spans = [np.arange(bags.offsets[b], bags.offsets[b + 1]) for b in numbers]
+    places = np.concatenate(spans)
+    weights = None if bags.weights is None else bags.weights[places]
+    return Bags(bags.indices[places], offsets_of(bags.sizes[numbers]), bags.pool_size, weights)
 
 
 def _statuses(
@@ -621,7 +668,7 @@ def _statuses(
     table: ScoredTable,
     bags: _GroupBags,
     estimates: Estimates,
-    verdicts: Sequence[str],
+    checks: Sequence[Checks],
 ) -> list[str]:
     """Return what is the matter with each group and union, in the words of a status."""
     few_labels = isinstance(model, Model) and bool(model.training_notes)
@@ -635,13 +682,14 @@ def _statuses(
         THINNED: bags.rates < 1.0,
         MISSING_VALUES: own & (np.resize(table.missing, len(sizes)) > 0),
         UNSEEN_VALUES: own & (np.resize(table.unseen, len(sizes)) > MOST_UNSEEN * sizes),
+        CANNOT_BE_TOLD: used & (estimates.high - estimates.low > WIDE).any(axis=1),
         NOT_CONVERGED: ~estimates.converged,
         FEW_LABELS: (sizes > 0) & few_labels,
         MISSING_STRATA: np.array([MISSING_STRATA in words for words in marks]),
         NO_LABELS: used & (labelled is not None and labelled.n_labels == 0),
     }
     together = not_checked("several groups together")
-    fit = [*verdicts, *[together] * (len(sizes) - n)]
+    fit = [*(result.status for result in checks[:n]), *[together] * (len(sizes) - n)]
     return [
         join_status(
             [

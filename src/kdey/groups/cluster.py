@@ -43,6 +43,7 @@ from kdey.intervals import Estimates
 from kdey.intervals.estimate import join_estimates, no_uncertainty
 from kdey.intervals.region import Uncertainty
 from kdey.model import AnyModel, Place
+from kdey.tables.templates import Codes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -402,11 +403,22 @@ def _as_frame(rows: ScoredRows, counts: Mapping[str, Indices], ids: Indices) -> 
     if rows.fold_posteriors is not None:
         folds = enumerate(rows.fold_posteriors.T)
         columns |= {f"f{i}": _followed(values, None, n) for i, values in folds}
+    if rows.column_codes is not None:
+        codes = enumerate(_packed(rows.column_codes).T)
+        columns |= {f"c{i}": _followed(values, None, n) for i, values in codes}
     for name in DESIGN:
         values = getattr(rows, name)
         if values is not None:
             columns[name] = _followed(values, None, n)
     return pd.DataFrame(columns)
+
+
+def _packed(codes: Codes) -> Indices:
+    """Return bins of columns, eight in a whole number, which every engine can carry."""
+    m, d = codes.shape
+    padded = np.zeros((m, d + -d % 8), dtype=np.uint8)
+    padded[:, :d] = codes
+    return padded.view(np.int64)
 
 
 def _followed(values: NDArray[Any], counts: NDArray[Any] | None, n: int = 0) -> NDArray[Any]:
@@ -452,13 +464,14 @@ def table_of(
         found.sort(key=lambda name: int(name[1:]))
         return np.ascontiguousarray(own[found].to_numpy()) if found else None
 
-    posteriors, X = matrix("p"), matrix("x")
+    posteriors, X, packed = matrix("p"), matrix("x"), matrix("c")
     design: dict[str, Any] = {name: own[name].to_numpy() for name in DESIGN if name in own.columns}
     rows = ScoredRows(
         posteriors,
         own["hash"].to_numpy().view(np.uint64),
         codes[is_row].astype(np.int32),
         fold_posteriors=matrix("f"),
+        column_codes=None if packed is None else packed.view(np.uint8),
         **design,
     )
     if X is not None:

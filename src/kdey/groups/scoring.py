@@ -55,6 +55,7 @@ from kdey.tables.schema import (
     labels_seen,
     match_labels,
 )
+from kdey.tables.templates import Codes
 from kdey.validation import refuse_levels
 
 if TYPE_CHECKING:
@@ -295,7 +296,11 @@ class TableScorer:
         no_hashes = np.empty(0, dtype=np.uint64)
         # All parts of a table have the same columns.
         folds = None if self.scores else self._fold_posteriors(None, no_hashes)
-        nothing = ScoredRows(_held(np.empty((0, k))), no_hashes, no_groups, fold_posteriors=folds)
+        nothing = ScoredRows(
+            *(_held(np.empty((0, k))), no_hashes, no_groups),
+            fold_posteriors=folds,
+            column_codes=self._column_codes(None),
+        )
         if len(frame) == 0:
             return nothing, np.empty(0, dtype=np.bool_), np.empty(0, dtype=np.bool_), ()
         findings: tuple[Finding, ...] = ()
@@ -317,7 +322,14 @@ class TableScorer:
             p = predict_posteriors(self.model.scorer.classifier, X, self.model.classes)
             folds = self._fold_posteriors(X, hashes)
             rows = ScoredRows(_held(p), hashes, no_groups, fold_posteriors=folds)
-        return rows, usable, unseen, findings
+        return replace(rows, column_codes=self._column_codes(X)), usable, unseen, findings
+
+    def _column_codes(self, X: Any) -> Codes | None:
+        """Return the bins of the columns of instances, None: of no instance; or None."""
+        columns = self.model.columns
+        if columns is None or self.scores or not self.request.options.check_fit:
+            return None
+        return np.empty((0, len(columns)), dtype=np.uint8) if X is None else columns.codes(X)
 
     def _fold_posteriors(self, X: Any, hashes: Hashes) -> Floats | None:
         if not self.folds:

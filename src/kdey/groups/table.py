@@ -29,6 +29,7 @@ from kdey.tables.columns import (
 )
 from kdey.tables.features import warn_of_look_alikes, warn_of_unseen_values
 from kdey.tables.schema import Finding, merge_findings
+from kdey.tables.templates import Codes
 from kdey.validation import take_rows
 
 if TYPE_CHECKING:
@@ -230,6 +231,8 @@ class ScoredRows:
         Whether the points are posteriors.
     fold_posteriors : float32 array of shape (m, k) or None
         Posteriors by the fold models that the quantifier holds, for the fit check.
+    column_codes : uint8 array of shape (m, d) or None
+        The bin of every value, for the column check (:mod:`kdey.tables.templates`).
     labels : int64 array of shape (m,) or None
         Class number of each label; -1 where a row has none.
     selection : array of shape (m,) or None
@@ -248,6 +251,7 @@ class ScoredRows:
     groups: NDArray[np.int32]
     on_posteriors: bool = True
     fold_posteriors: Floats | None = None
+    column_codes: Codes | None = None
     labels: Indices | None = None
     selection: Array | None = None
     weights: Array | None = None
@@ -387,18 +391,19 @@ def collect(batches: Iterable[ScoredTable], memory: int | None = MEMORY) -> Scor
     memory : int or None
         Bytes of scores to keep in memory; None: all.
     """
-    posteriors, fold_posteriors = _GrowingArray(), _GrowingArray()
+    growing = {name: _GrowingArray() for name in ("points", "fold_posteriors", "column_codes")}
     parts: list[ScoredTable] = []
     for batch in batches:
         rows = batch.rows
         if rows.on_posteriors and len(rows):
-            posteriors.append(rows.points)
-            if rows.fold_posteriors is not None:
-                fold_posteriors.append(rows.fold_posteriors)
-            if memory is not None and posteriors.nbytes + fold_posteriors.nbytes > memory:
-                posteriors.move_to_file()
-                fold_posteriors.move_to_file()
-            batch = replace(batch, rows=replace(rows, points=None, fold_posteriors=None))
+            for name, array in growing.items():
+                if getattr(rows, name) is not None:
+                    array.append(getattr(rows, name))
+            if memory is not None and sum(array.nbytes for array in growing.values()) > memory:
+                for array in growing.values():
+                    array.move_to_file()
+            light: dict[str, Any] = dict.fromkeys(growing)
+            batch = replace(batch, rows=replace(rows, **light))
         parts.append(batch)
     if not parts:
         raise ValueError("the table has no rows")
@@ -412,9 +417,9 @@ def collect(batches: Iterable[ScoredTable], memory: int | None = MEMORY) -> Scor
     warn_of_unseen_values(findings)
     warn_of_look_alikes(keys.names, keys.values)
     rows = _joined_rows([part.rows for part in parts])
-    if len(posteriors):
-        folds = fold_posteriors.release() if len(fold_posteriors) else None
-        rows = replace(rows, points=posteriors.release(), fold_posteriors=folds)
+    if len(growing["points"]):
+        held: dict[str, Any] = {n: array.release() for n, array in growing.items() if len(array)}
+        rows = replace(rows, **held)
     return ScoredTable(
         keys,
         _all_keys(first.key_rows, keys),
@@ -431,7 +436,7 @@ def _joined_rows(parts: Sequence[ScoredRows]) -> ScoredRows:
     """Return the rows of batches as one; posteriors are seen to elsewhere."""
     filled = [part for part in parts if len(part)] or parts[:1]
     columns: dict[str, Any] = {}
-    for name in ("hashes", "groups", *DESIGN):
+    for name in ("hashes", "groups", "column_codes", *DESIGN):
         values = [getattr(part, name) for part in filled]
         columns[name] = None if values[0] is None else np.concatenate(values)
     first = filled[0]

@@ -55,8 +55,7 @@ def remarks(estimate: Estimate) -> list[str]:
     """Return the remarks that a reader needs beside the numbers."""
     texts = [] if estimate.converged else ["the solver did not converge: see gap"]
     texts += estimate.notes
-    fit = estimate.diagnostics.get("fit")
-    return texts if fit is None else [*texts, fit["verdict"]]
+    return texts if estimate.checks is None else [*texts, estimate.checks.verdict]
 
 
 def estimate_text(estimate: Estimate) -> str:

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kdey._display import Overview
 from kdey.bags import Array, Bags
+from kdey.intervals.checks import NOTHING_CHECKED, Checks
 from kdey.intervals.display import (
     estimate_overview,
     estimate_text,
@@ -33,10 +34,12 @@ from kdey.intervals.region import Region, Uncertainty, UnknownUncertainty
 from kdey.options import Options
 from kdey.rows.posterior import one_hot_argmax
 from kdey.status import (
+    CANNOT_BE_TOLD,
     FEW_LABELS,
     NOT_CONVERGED,
     TURNED_OFF,
     UNSEEN_VALUES,
+    WIDE,
     join_status,
     not_checked,
 )
@@ -97,8 +100,8 @@ class Estimate:
         Position of the bag among the bags that were estimated together.
     diagnostics : dict
         ``effective_size``, ``notes``, ``marks`` (words of a status that training or the instances
-        give), and ``fit``: the verdict of the fit check, or why there is none; absent if the check
-        was turned off.
+        give), and ``fit`` and ``columns``: the verdicts of the checks of scores and columns, or why
+        there are none; absent if the checks were turned off. ``checks`` has them as objects.
 
     See Also
     --------
@@ -160,16 +163,22 @@ class Estimate:
     def problems(self) -> tuple[str, ...]:
         """What is the matter apart from the fit, in the words of :mod:`kdey.status`."""
         marks = [*self.diagnostics.get("marks", ()), *([] if self.converged else [NOT_CONVERGED])]
-        return tuple(mark for mark in (UNSEEN_VALUES, NOT_CONVERGED, FEW_LABELS) if mark in marks)
+        marks += [CANNOT_BE_TOLD] * bool(np.any(self.high - self.low > WIDE))
+        order = (CANNOT_BE_TOLD, UNSEEN_VALUES, NOT_CONVERGED, FEW_LABELS)
+        return tuple(mark for mark in order if mark in marks)
 
     @property
     def status(self) -> str:
         """What is the matter, if anything, and how far the fit was checked (:mod:`kdey.status`)."""
         if "status" in self.diagnostics:  # that of a group of a table
             return str(self.diagnostics["status"])
-        fit = self.diagnostics.get("fit")
-        checked = not_checked(TURNED_OFF) if fit is None else fit["status"]
+        checked = not_checked(TURNED_OFF) if self.checks is None else self.checks.status
         return join_status([*self.problems, checked])
+
+    @property
+    def checks(self) -> Checks | None:
+        """What was checked of scores and columns, and what was found; None: nothing was asked."""
+        return Checks.from_summary(self.diagnostics) if "fit" in self.diagnostics else None
 
     @property
     def draws(self) -> Array | None:
@@ -467,8 +476,8 @@ class Estimates(Sequence[Estimate]):
     decisions : Decisions or None
     positions : int array of shape (n_bags,)
         Positions of the bags among all that were estimated together; a slice keeps them.
-    details : sequence of n_bags dicts, optional
-        Diagnostics that checks add.
+    checks : sequence of n_bags Checks, optional
+        What was checked of each bag and what was found; None if nothing was asked for.
     marks : sequence of n_bags tuples of str, optional
         Words of a status that training or the instances give, such as "few labels".
     keys : narwhals frame of n_bags rows, or None
@@ -523,7 +532,7 @@ class Estimates(Sequence[Estimate]):
     uncertainty_of: Callable[[int], Uncertainty]
     decisions: Decisions | None
     positions: NDArray[np.int64]
-    details: Sequence[dict[str, Any]] | None = None
+    checks: Sequence[Checks] | None = None
     marks: Sequence[tuple[str, ...]] | None = None
     keys: Any = None
     n_missing: NDArray[np.int64] | None = None
@@ -566,7 +575,7 @@ class Estimates(Sequence[Estimate]):
                 "effective_size": float(self.effective_size[b]),
                 "notes": list(self.notes[b]),
                 "marks": [] if self.marks is None else list(self.marks[b]),
-                **({} if self.details is None else self.details[b]),
+                **({} if self.checks is None else self.checks[b].summary()),
                 **({} if self.statuses is None else {"status": self.statuses[b]}),
             },
         )
@@ -606,7 +615,7 @@ class Estimates(Sequence[Estimate]):
             *("estimate", "low", "high", "size", "effective_size", "gap", "converged"),
             *("positions", "n_missing", "fit_p_value", "counted", "shrinkage"),
         )
-        lists = ("notes", "details", "marks", "statuses")
+        lists = ("notes", "checks", "marks", "statuses")
         taken: dict[str, Any] = {}
         for name in (*arrays, *lists):
             values = getattr(self, name)
@@ -623,9 +632,11 @@ class Estimates(Sequence[Estimate]):
     def status(self) -> list[str]:
         """What is the matter with each bag, and how far its fit was checked; see ``kdey.status``.
 
-        "ok", or parts separated by "; ": "empty", "too small" (and therefore not checked), "poor
-        fit", "missing values", "unseen values" (in more than one of twenty instances), "not
-        converged", "few labels" (of a class in training), "checked one-sided", "not checked (why)".
+        "no problem found", or parts separated by "; ": "empty", "too small" (and therefore not
+        checked), "poor fit", "cannot be told" (an interval is wider than 50 points), "missing
+        values", "unseen values" (in more than one of twenty instances), "not converged", "few
+        labels" (of a class in training), "only scores were checked", "only columns were checked",
+        "checked one-sided", "not checked (why)", "cannot be checked (why)".
         """
         if self.statuses is not None:
             return list(self.statuses)
@@ -832,6 +843,7 @@ def join_estimates(parts: Sequence[Estimates]) -> Estimates:
         **{name: joined(name) for name in arrays},
         notes=listed("notes", []),
         marks=listed("marks", ()),
+        checks=listed("checks", NOTHING_CHECKED),
         statuses=listed("statuses", ""),
         uncertainty_of=uncertainty_of,
         decisions=None,

@@ -172,6 +172,23 @@ class RowQuantifier(BaseQuantifier):
         )
         return self
 
+    def _keep_columns(
+        self, X: Any, codes: NDArray[np.int64], sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Keep with the model how the columns of the training data lie in each class."""
+        from kdey.tables.templates import learn_columns  # slow to import
+
+        weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
+        model = self.model_
+        columns = learn_columns(
+            *(X, codes, model.n_classes),
+            schema=model.table_schema,
+            names=model.scorer.feature_names,
+            weights=weights,
+        )
+        self.model_ = replace(model, columns=columns)
+        return self
+
     def _penalised(self, strength: float) -> AnyMatching:
         """Return the matching with a penalty, for methods that choose its strength at ``fit``."""
         raise NotImplementedError
@@ -195,7 +212,7 @@ class FeatureQuantifier(RowQuantifier):
         check_consistent_length(points, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         training = TrainingPosteriors(points, codes, weights)
-        return self._fit_rows(FittedStage(None, training), classes)
+        return self._fit_rows(FittedStage(None, training), classes)._keep_columns(X, codes, weights)
 
     def _check_points(self, X: Any) -> None:
         validate_data(self, refuse_levels(for_numpy(X, "X"), "X"), reset=False, dtype=np.float64)
@@ -306,14 +323,16 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         self._warn_of_label_columns(X, schema, codes)
         stage = reader._classifier_stage()
         fitted = stage.fit(X, codes, classes, sample_weight, self.n_jobs, **options)
-        return self._fit_rows(fitted, classes, prevalence=shares_of(codes, None, len(classes)))
+        self._fit_rows(fitted, classes, prevalence=shares_of(codes, None, len(classes)))
+        return self._keep_columns(X, codes, sample_weight)
 
     @unfitted_on_failure
     def _fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
         self._stages()
         self._check_training_points(X)
         codes, classes = self._labels(y)
-        return self._fit_rows(stage, classes, prevalence=shares_of(codes, None, len(classes)))
+        self._fit_rows(stage, classes, prevalence=shares_of(codes, None, len(classes)))
+        return self._keep_columns(X, codes)
 
     def _stages(self) -> Stages:
         rows, matching = self.row_spec(), self.matching()

@@ -30,7 +30,7 @@ from kdey._display import (
 from kdey.bags import Array, Bags, BagsLike, as_bags
 from kdey.matching import AnyMatching, Solution
 from kdey.model import AnyModel, InstanceScorer, Model, Place, place_of
-from kdey.options import Options
+from kdey.options import LABEL_SHIFT, Options
 from kdey.posteriors import ClassifierStage, FittedStage
 from kdey.rows import RowSpec
 from kdey.simplex import on_simplex
@@ -313,9 +313,10 @@ class BaseQuantifier(BaseEstimator):
         merge : mapping from new label to classes, optional
             Groups of classes whose shares are wanted; see :meth:`kdey.Estimate.merge`.
         check_fit : bool, optional
-            Whether to check that the bag looks like a mixture of the training classes, at level
-            0.01 (the default); the verdict is ``diagnostics["fit"]`` and enters ``status``. A
-            method that cannot be checked says so there. See :func:`kdey.check_fit` for more detail.
+            Whether to check that scores and columns of the bag look like a mixture of the training
+            classes, at level 0.01 (the default); ``checks`` has the verdicts, which enter
+            ``status``. What cannot be checked is said there. See :func:`kdey.check_fit` for more
+            detail on the scores.
         options : Options, optional
             What is asked for rarely; keywords above override it.
 
@@ -398,7 +399,9 @@ class BaseQuantifier(BaseEstimator):
             from kdey.diagnostics import with_fit_checks  # slow to import
 
             estimates = with_fit_checks(
-                model, estimates, points, checked, X, n_threads=place.n_threads
+                *(model, estimates, points, checked, X),
+                clusters=clusters,
+                n_threads=place.n_threads,
             )
         return estimates if merge is None else estimates.merge(merge)
 
@@ -431,11 +434,13 @@ class BaseQuantifier(BaseEstimator):
         )
         if not options.check_fit:
             return result
-        from kdey.diagnostics import fit_details  # slow to import
+        from kdey.diagnostics import fit_checks  # slow to import
+        from kdey.intervals.estimate import collect_estimates
 
         bags, threads = Bags.whole(len(points), sample_weight), self._place().n_threads
-        details = fit_details(model, points, bags, X, options.random_state, n_threads=threads)
-        return result.with_diagnostics(details[0])
+        shifted = collect_estimates([result.alternatives[LABEL_SHIFT]], options)
+        checks = fit_checks(model, points, bags, shifted, X, clusters=clusters, n_threads=threads)
+        return result.with_diagnostics(checks[0].summary())
 
     def predict_groups(
         self, source: Any, by: str | Sequence[str] = (), **keywords: Any

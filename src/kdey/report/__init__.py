@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdey._io import write_whole
 from kdey.bags import Array
-from kdey.diagnostics import FitCheck, FitVerdict, NotChecked, full_check, unchecked_reason
+from kdey.diagnostics import FitCheck, FitVerdict, NotChecked, full_check, unchecked_scores
 from kdey.diagnostics.default_checks import default_checker
 from kdey.groups import (
     Grouping,
@@ -431,9 +431,9 @@ def _check_posteriors(
             if quantifier is None
             else "the method works on features"
         )
-    reason = unchecked_reason(quantifier)
-    if reason is not None:
-        return NotChecked(reason)
+    unchecked = unchecked_scores(quantifier)
+    if unchecked is not None:
+        return unchecked
     by_posteriors = default_checker(quantifier, held=False)
     if verdict is not None and verdict.cross_fitted and not by_posteriors.cross_fitted:
         return verdict
@@ -519,9 +519,9 @@ class ScoredSource:
     def check(self) -> FitCheck | NotChecked:
         """Return the fit check of the whole table, or why there is none."""
         rows, wanted = self.scored.rows, self.request.options.check_fit
-        reason = unchecked_reason(self.quantifier) if wanted else TURNED_OFF
-        if reason is not None or not rows.on_posteriors:
-            return NotChecked(reason or "the rows have no posteriors")
+        unchecked = unchecked_scores(self.quantifier) if wanted else NotChecked(TURNED_OFF)
+        if unchecked is not None or not rows.on_posteriors:
+            return unchecked or NotChecked("the rows have no posteriors")
         by_folds = rows.fold_posteriors is not None
         return full_check(
             self.quantifier, rows.checked_posteriors, by_folds=by_folds, hashes=rows.hashes

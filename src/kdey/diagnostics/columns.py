@@ -1,0 +1,409 @@
+r"""The column check: whether each column of a bag is a mixture of what it was in the classes.
+
+Under label shift every column is, by itself, a mixture of its class-conditional distributions at
+the shares :math:`\alpha` of the bag. The check sees changes that leave the scores alone, and it
+names the column. It does not see changes of the dependence between columns.
+
+For a bag with m rows, let c be its counts in the bins of a column (:mod:`kdey.tables.templates`),
+b = c / m, :math:`H_l` the counts of training class l with :math:`n_l` rows, and
+:math:`T_l = H_l / n_l`. Under the null the bag's rows are further rows of the classes: twenty steps
+of expectation maximisation,
+
+.. math:: T^*_l \propto H_l + c\, \alpha_l T^*_l / p^*, \qquad p^* = \sum_l \alpha_l T^*_l,
+
+give the pooled templates. They make the variances below hold in bins that training hardly has.
+Neighbouring bins are merged until :math:`m p^* \ge 5` and :math:`p^* / \sum_l \alpha_l^2 / n_l \ge
+5`. Then :math:`d = b - \sum_l \alpha_l T_l` has mean zero and covariance
+
+.. math:: S = \frac{\operatorname{diag}(p^*) - p^* p^{*\prime}}{m} + \sum_l \frac{\alpha_l^2}{n_l}
+          (\operatorname{diag}(T^*_l) - T^*_l T_l^{*\prime}) + T^* \operatorname{Cov}(\alpha)
+          T^{*\prime},
+
+of the bag's rows, of the templates and of the shares. The p-value of a column is twice the smaller
+of two: of :math:`d' S^+ d`, chi-square with one degree less than there are bins, and of the
+mid-ranks of the bins, a normal test of a shift of the whole column, where bins have an order.
+Holm's correction is made over the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc, ndtr
+
+from kdey.bags import Array, Bags
+from kdey.intervals.checks import ColumnFinding, ColumnResult, ColumnVerdict, NotChecked
+from kdey.intervals.estimate import Estimates
+from kdey.tables.templates import BELOW, CheckedColumn, Codes, ColumnTemplates
+
+#: Steps of expectation maximisation towards the pooled templates.
+STEPS = 20
+#: Rows of the bag, and of training, that a bin should have under the null.
+LEAST = 5.0
+#: Numbers in the arrays of bags that are checked together.
+_CHUNK = 1 << 20
+#: Rows from which a bag's columns are checked: two bins need twice ``LEAST``.
+LEAST_ROWS = 10
+
+
+def bin_counts(templates: ColumnTemplates, codes: Codes, bags: Bags) -> Array:
+    """Return the (weighted) share of every bin in every bag, shape (n_bags, d, B).
+
+    Parameters
+    ----------
+    templates : ColumnTemplates
+    codes : uint8 array of shape (pool_size, d)
+        Of :meth:`~kdey.tables.templates.ColumnTemplates.codes`.
+    bags : Bags
+    """
+    d, n_bins = len(templates), templates.counts.shape[2]
+    shares = np.empty((len(bags), d, n_bins))
+    offsets = np.arange(d) * n_bins
+    for number, rows in enumerate(bags):
+        cells = codes[rows] + offsets
+        weights = None
+        if bags.weights is not None:
+            weights = np.repeat(bags.bag_weights(number), d)
+        counts = np.bincount(cells.ravel(), weights, d * n_bins).reshape(d, n_bins)
+        shares[number] = counts / counts.sum(axis=1, keepdims=True)
+    return shares
+
+
+def column_p_values(
+    templates: ColumnTemplates,
+    shares: Array,
+    sizes: Array,
+    prevalences: Array,
+    covariances: Array,
+) -> Array:
+    """Return the p-value of every column of every bag, before any correction, (n_bags, d).
+
+    Parameters
+    ----------
+    templates : ColumnTemplates
+        Of d columns in at most B bins, and k classes.
+    shares : array of shape (n_bags, d, B)
+        The frequencies b.
+    sizes : array of shape (n_bags,)
+        The effective number of rows m of each bag.
+    prevalences : array of shape (n_bags, k)
+    covariances : array of shape (n_bags, k, k)
+        Of the errors of the prevalences.
+
+    Returns
+    -------
+    array of shape (n_bags, d)
+        One where bins had to be merged into a single one.
+    """
+    p_values = np.empty(shares.shape[:2])
+    per_bag = templates.counts.size + shares[0].size * shares.shape[2]
+    step = max(1, _CHUNK // per_bag)
+    for start in range(0, len(shares), step):
+        part = slice(start, start + step)
+        p_values[part] = _p_values(
+            templates, shares[part], sizes[part], prevalences[part], covariances[part]
+        )
+    return p_values
+
+
+def _p_values(
+    templates: ColumnTemplates, b: Array, sizes: Array, a: Array, covariances: Array
+) -> Array:
+    """As :func:`column_p_values`, for bags whose arrays fit into memory together."""
+    training, n = templates.counts[None], templates.class_sizes
+    m = sizes[:, None, None]
+    counts = b * m
+    pooled = _pooled_templates(training, counts, a)
+    expected = np.einsum("gl,gdlb->gdb", a, pooled)
+    plain = training / np.maximum(n, 1e-300)[:, None]
+    deviation = b - np.einsum("gl,gdlb->gdb", a, np.broadcast_to(plain, pooled.shape))
+    spread = a**2 / np.maximum(n, 1e-300)  # alpha_l^2 / n_l, shape (g, k)
+    rank = _rank_test(templates, expected, deviation, pooled, m, spread, covariances)
+    worth = np.minimum(sizes, 1.0 / np.maximum(spread.sum(axis=1), 1e-300))
+    merged = _merged_bins(expected, worth)
+    chi2 = _chi_square_test(merged, expected, deviation, pooled, m, spread, covariances)
+    both = np.minimum(1.0, 2.0 * np.minimum(rank, chi2))
+    ordered = np.array([column.is_ordered for column in templates.columns])
+    p_values = np.where(ordered, both, chi2)
+    # With all bins in one there is nothing to compare; ranks alone would hang on too few rows.
+    return np.where(merged.max(axis=2) == 0, 1.0, p_values)
+
+
+def _pooled_templates(training: Array, counts: Array, a: Array) -> Array:
+    """Return the templates under the null, (g, d, k, B), by expectation maximisation."""
+    n_bins = training.shape[3]
+    start = training + 0.5 / n_bins
+    pooled = np.repeat(start / start.sum(axis=3, keepdims=True), len(counts), axis=0)
+    weights = a[:, None, :, None]
+    for _ in range(STEPS):
+        expected = np.einsum("gl,gdlb->gdb", a, pooled)
+        ratio = counts / np.where(expected > 0, expected, 1.0)
+        pooled = training + weights * pooled * ratio[:, :, None, :]
+        pooled /= np.maximum(pooled.sum(axis=3, keepdims=True), 1e-300)
+    return pooled
+
+
+def _merged_bins(expected: Array, worth: Array) -> Array:
+    """Return the number of the merged bin that each bin belongs to, shape (g, d, B)."""
+    merged = np.zeros(expected.shape, dtype=np.int64)
+    filled = np.zeros(expected.shape[:2])
+    number = np.zeros(expected.shape[:2], dtype=np.int64)
+    least = LEAST / worth[:, None]
+    for i in range(expected.shape[2]):
+        merged[..., i] = number
+        filled += expected[..., i]
+        is_full = filled >= least
+        number = number + is_full
+        filled = np.where(is_full, 0.0, filled)
+    # What is left at the end joins the last full bin.
+    return np.minimum(merged, np.maximum(number - 1, 0)[..., None])
+
+
+def _chi_square_test(
+    merged: Array,
+    expected: Array,
+    deviation: Array,
+    pooled: Array,
+    m: Array,
+    spread: Array,
+    covariances: Array,
+) -> Array:
+    """Return the p-values of d' S^+ d over merged bins, shape (g, d)."""
+    n_bins = expected.shape[2]
+    joins = (merged[..., None] == np.arange(n_bins)).astype(np.float64)  # (g, d, B, B')
+    p = np.einsum("gdb,gdbc->gdc", expected, joins)
+    difference = np.einsum("gdb,gdbc->gdc", deviation, joins)
+    templates = pooled @ joins  # (g, d, k, B')
+    eye = np.eye(n_bins)
+    s = (p[..., None] * eye - p[..., :, None] * p[..., None, :]) / m[..., None]
+    s += np.einsum("gl,gdlb->gdb", spread, templates)[..., None] * eye
+    weighted = templates * spread[:, None, :, None]
+    s -= np.swapaxes(weighted, 2, 3) @ templates
+    s += np.swapaxes(templates, 2, 3) @ covariances[:, None] @ templates
+    # Differences sum to zero: all bins but the last carry all of d.
+    last = merged.max(axis=2)
+    used = np.arange(n_bins) < last[..., None]
+    s = np.where(used[..., :, None] & used[..., None, :], s, eye)
+    difference = np.where(used, difference, 0.0)
+    solved = np.linalg.solve(s, difference[..., None])[..., 0]
+    statistic = np.maximum((difference * solved).sum(axis=2), 0.0)
+    return np.where(last > 0, chdtrc(np.maximum(last, 1), statistic), 1.0)
+
+
+def _rank_test(
+    templates: ColumnTemplates,
+    expected: Array,
+    deviation: Array,
+    pooled: Array,
+    m: Array,
+    spread: Array,
+    covariances: Array,
+) -> Array:
+    """Return the p-values of the mean mid-rank, shape (g, d)."""
+    ranks = np.cumsum(expected, axis=2) - expected / 2.0 - 0.5
+    bins = np.arange(expected.shape[2])
+    missing = np.array([column.n_bins - 1 for column in templates.columns])
+    ranks = np.where(bins == missing[:, None], 0.0, ranks)  # missing values have no rank
+    mean = (expected * ranks).sum(axis=2)
+    variance = ((expected * ranks**2).sum(axis=2) - mean**2) / m[..., 0]
+    class_means = np.einsum("gdlb,gdb->gdl", pooled, ranks)
+    class_squares = np.einsum("gdlb,gdb->gdl", pooled, ranks**2)
+    variance += np.einsum("gl,gdl->gd", spread, class_squares - class_means**2)
+    variance += np.einsum("gdk,gkl,gdl->gd", class_means, covariances, class_means)
+    shift = np.abs((deviation * ranks).sum(axis=2))
+    z = shift / np.sqrt(np.maximum(variance, 1e-300))
+    return np.where(variance > 1e-15, 2.0 * ndtr(-z), 1.0)
+
+
+def holm(p_values: Array) -> Array:
+    """Return p-values adjusted for their number along the last axis, by Holm's steps."""
+    order = np.argsort(p_values, axis=-1)
+    n = p_values.shape[-1]
+    ordered = np.take_along_axis(p_values, order, axis=-1) * np.arange(n, 0, -1)
+    stepped = np.minimum(np.maximum.accumulate(ordered, axis=-1), 1.0)
+    adjusted = np.empty_like(stepped)
+    np.put_along_axis(adjusted, order, stepped, axis=-1)
+    return adjusted
+
+
+def check_columns(
+    templates: ColumnTemplates,
+    codes: Codes,
+    bags: Bags,
+    estimates: Estimates,
+    level: float,
+    clusters: NDArray[Any] | None = None,
+) -> list[ColumnResult]:
+    """Return verdicts on the columns of bags.
+
+    The verdict on a bag does not depend on the other bags.
+
+    Parameters
+    ----------
+    templates : ColumnTemplates
+    codes : uint8 array of shape (pool_size, d)
+        The bins of all rows.
+    bags : Bags
+        Over these rows.
+    estimates : Estimates
+        Of these bags and the classes of the templates: shares and their covariances.
+    level : float
+        Up to which an adjusted p-value is a finding.
+    clusters : array of shape (pool_size,), optional
+        Ids of the clusters in which rows were drawn. A bag then counts as having no more rows than
+        clusters, which is safe whatever rows of a cluster have in common.
+
+    Returns
+    -------
+    list of n_bags verdicts
+    """
+    shares = bin_counts(templates, codes, bags)
+    sizes = np.asarray(estimates.effective_size, dtype=np.float64)
+    if clusters is not None:
+        sizes = np.minimum(sizes, [len(np.unique(clusters[rows])) for rows in bags])
+    prevalences = np.asarray(estimates.estimate, dtype=np.float64)
+    covariances = np.array([share_covariance(estimates, b) for b in range(len(estimates))])
+    known = np.isfinite(covariances).all(axis=(1, 2)) & np.isfinite(prevalences).all(axis=1)
+    p_values = column_p_values(
+        templates,
+        shares,
+        np.maximum(sizes, 1.0),
+        np.where(known[:, None], prevalences, 1.0 / templates.n_classes),
+        np.where(known[:, None, None], covariances, 0.0),
+    )
+    adjusted = holm(p_values)
+    found: list[ColumnResult] = []
+    for b in range(len(bags)):
+        if not known[b] or sizes[b] < LEAST_ROWS:
+            reason = "too few rows" if known[b] else "the uncertainty of the shares is not known"
+            found.append(NotChecked(reason))
+            continue
+        mixture = np.einsum("l,dlb->db", prevalences[b], templates.counts)
+        flagged = np.flatnonzero(adjusted[b] <= level)
+        flagged = flagged[np.argsort(adjusted[b][flagged], kind="stable")]
+        sentences = [
+            describe(templates.columns[i], shares[b, i], mixture[i], int(bags.sizes[b]))
+            for i in flagged
+        ]
+        found.append(
+            ColumnVerdict(
+                p_value=float(adjusted[b].min()),
+                level=level,
+                n_columns=len(templates),
+                findings=tuple(
+                    ColumnFinding(templates.columns[i].name, float(adjusted[b, i]), sentence)
+                    for i, sentence in zip(flagged, sentences, strict=True)
+                ),
+            )
+        )
+    return found
+
+
+def share_covariance(estimates: Estimates, number: int) -> Array:
+    """Return the covariance of the error of a bag's shares, (k, k).
+
+    Where it was not kept, the widths of the intervals stand for it, as if errors were independent.
+    """
+    covariance = np.asarray(estimates.uncertainty_of(int(estimates.positions[number])).covariance())
+    if np.isfinite(covariance).all():
+        return covariance
+    width = np.asarray(estimates.high[number] - estimates.low[number], dtype=np.float64)
+    return np.diag((width / 3.92) ** 2)
+
+
+def describe(column: CheckedColumn, observed: Array, counts: Array, size: int) -> str:
+    """Return a sentence on how a column differs from the mixture of the classes.
+
+    Parameters
+    ----------
+    column : CheckedColumn
+    observed : array of shape (B,)
+        Shares of the bins in the bag.
+    counts : array of shape (B,)
+        Those of the mixture, up to a factor.
+    size : int
+        Number of rows of the bag.
+    """
+    expected = counts / max(float(counts.sum()), 1e-300)
+    name = f"`{column.name}`"
+    if column.kind == "category":
+        return f"{name}: {_level_sentence(column, observed, expected)}"
+    if column.kind == "word":
+        present = float(observed[2 : column.n_bins - 1].sum())
+        usual = float(expected[2 : column.n_bins - 1].sum())
+        return (
+            f"{name}: the word {column.levels[0]!r} is in {present:.0%} of the rows; a mix of the "
+            f"classes would have {usual:.0%}"
+        )
+    return f"{name} {'; '.join(_number_phrases(column, observed, expected, size))}"
+
+
+def _level_sentence(column: CheckedColumn, observed: Array, expected: Array) -> str:
+    names = [*(repr(label) for label in column.labels), "other values", "missing values"]
+    gap = observed[: len(names)] - expected[: len(names)]
+    worst = int(np.argmax(np.abs(gap)))
+    return (
+        f"{names[worst]} in {observed[worst]:.0%} of the rows; a mix of the classes would have "
+        f"{expected[worst]:.0%}"
+    )
+
+
+def _number_phrases(
+    column: CheckedColumn, observed: Array, expected: Array, size: int
+) -> list[str]:
+    what = {"words": "has {} words", "unknown words": "has {} unknown words"}.get(column.kind)
+    above, missing = len(column.edges), len(column.edges) + 1
+    middles = np.array(column.middles)
+    seen, usual = (_mean(part[: above + 1], middles) for part in (observed, expected))
+    phrases = []
+    if np.isfinite(seen) and seen != usual:
+        change = "more" if seen > usual else "fewer"
+        phrase = what.format(change) if what else f"is {'higher' if seen > usual else 'lower'}"
+        amount = ""
+        if min(middles) >= 0 and usual > 0 and abs(seen / usual - 1.0) >= 0.005:
+            amount = f", by about {abs(seen / usual - 1.0):.0%},"
+        phrases.append(f"{phrase}{amount} than a mix of the classes would be")
+    if what is not None:
+        phrases = [phrase.replace("would be", "would have") for phrase in phrases]
+    for code, words in ((BELOW, "below the training range"), (above, "above the training range")):
+        rows = round(float(observed[code]) * size)
+        if rows:
+            phrases.append(f"{rows:,} {'row is' if rows == 1 else 'rows are'} {words}")
+    if abs(observed[missing] - expected[missing]) > 0.01:
+        phrases.append(
+            f"{observed[missing]:.0%} of its values are missing, where a mix of the classes would "
+            f"lack {expected[missing]:.0%}"
+        )
+    return phrases or ["is spread otherwise than in any mix of the classes"]
+
+
+def _mean(shares: Array, middles: Array) -> float:
+    total = float(shares.sum())
+    return float(shares @ middles) / total if total > 0 else float("nan")
+
+
+def benjamini_hochberg(p_values: Sequence[float] | Array, share: float = 0.05) -> NDArray[np.bool_]:
+    """Return which of many checks are alarms if at most this share of alarms may be false.
+
+    Parameters
+    ----------
+    p_values : sequence of float
+        NaN where nothing was checked.
+    share : float
+        The expected share of false alarms among all alarms.
+
+    Returns
+    -------
+    bool array of the same length
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    made = np.flatnonzero(np.isfinite(p))
+    order = made[np.argsort(p[made])]
+    passed = np.flatnonzero(p[order] <= share * np.arange(1, len(order) + 1) / max(len(order), 1))
+    alarms = np.zeros(len(p), dtype=np.bool_)
+    if len(passed):
+        alarms[order[: passed[-1] + 1]] = True
+    return alarms

@@ -1,0 +1,608 @@
+"""How the values of each column lie in each class of training: counts in a few bins.
+
+:class:`ColumnTemplates` is what the column check keeps of the features
+(:mod:`kdey.diagnostics.columns`). It holds counts and the ends of bins, never a training row, and
+takes kilobytes.
+
+* A number has eight bins with about as many training values each, and bins for values below and
+  above all of training and for missing ones. A value that an eighth of the rows share, such as the
+  zeros of sparse columns, has a bin of its own.
+* A category has a bin for each of its 20 most frequent levels, one for all others, and one for
+  missing values.
+* A text becomes several columns: its number of words, the share of its words that training does not
+  know, and the presence of each of the 20 most widespread words.
+* Of more than 100 columns of an array, the 50 that separate the classes best are kept, and 50
+  evenly spaced among the others; of a sparse matrix the 100 with the most entries other than zero,
+  since the counts of rare ones say nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from kdey.bags import Array, Indices
+from kdey.validation import on_host
+
+if TYPE_CHECKING:
+    from kdey.tables.schema import TableSchema
+
+#: Bins of a number between the extremes of training.
+N_BINS = 8
+#: Levels of a category, and words of a text, that are told apart.
+MOST_LEVELS, MOST_WORDS = 20, 20
+#: Columns that are kept, and how many of them by how well they separate the classes.
+MOST_COLUMNS, MOST_SEPARATING = 100, 50
+#: Rows of training that must have a word before it counts as known.
+KNOWN_ROWS = 3
+#: Known words that are kept, as hashes.
+MOST_KNOWN = 20_000
+#: Mean number of words from which a column of texts is a text, and no category.
+TEXT_WORDS = 4
+#: The number of the bin of values below training.
+BELOW = 0
+
+ColumnKind: TypeAlias = Literal["number", "category", "words", "unknown words", "word"]
+Codes: TypeAlias = NDArray[np.uint8]
+#: A column before it is learnt: its name, what it is, where it lies in X, names of its levels.
+_Source: TypeAlias = "tuple[str, str, int, tuple[str, ...]]"
+
+_WORD = re.compile(r"\w\w+")
+
+
+@dataclass(frozen=True)
+class CheckedColumn:
+    """A column whose distribution in each class is known.
+
+    Attributes
+    ----------
+    name : str
+        As in the table; "column 3" if it has no name there.
+    kind : {"number", "category", "words", "unknown words", "word"}
+        The last three are what is looked at of a text.
+    position : int
+        Position in X of the column that it is made from.
+    edges : tuple of float
+        For numbers: ends of the bins, each of which holds its upper end. The first lies just below
+        the least value of training, and the last is the largest.
+    levels : tuple
+        For categories: the levels that have a bin. For a text: the word.
+    labels : tuple of str
+        What readers call the levels.
+    middles : tuple of float
+        For numbers: a value that stands for each bin.
+    """
+
+    name: str
+    kind: ColumnKind
+    position: int
+    edges: tuple[float, ...] = ()
+    levels: tuple[Any, ...] = ()
+    labels: tuple[str, ...] = ()
+    middles: tuple[float, ...] = ()
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the bins have an order."""
+        return self.kind != "category"
+
+    @property
+    def n_bins(self) -> int:
+        """Number of bins, those for missing and other values included."""
+        if self.kind == "category":
+            return len(self.levels) + 2
+        return len(self.edges) + 2
+
+    def codes(self, values: NDArray[Any]) -> Codes:
+        """Return the number of the bin of each value.
+
+        Bins of a number: below training, from the least to the largest, above training, missing.
+        Bins of a category: levels, others, missing.
+        """
+        if self.kind == "category":
+            return _level_codes(values, self.levels)
+        numbers = np.asarray(values, dtype=np.float64)
+        edges = np.array(self.edges)
+        codes = np.searchsorted(edges, numbers, side="left")
+        codes[np.isnan(numbers)] = len(edges) + 1
+        return codes.astype(np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnTemplates:
+    """Counts of training values in the bins of every column, by class.
+
+    Attributes
+    ----------
+    columns : tuple of d CheckedColumn
+    counts : array of shape (d, k, B)
+        B is the largest number of bins; further bins of a column are empty. Counts of weighted rows
+        are scaled so that a class has its effective number of rows.
+    n_columns : int
+        Number of columns of X, of which some may have been left out.
+    known_words : uint64 array of shape (w,)
+        Sorted hashes of the words that training knows.
+    """
+
+    columns: tuple[CheckedColumn, ...]
+    counts: Array
+    n_columns: int
+    known_words: NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        """Return the number of columns d."""
+        return len(self.columns)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k."""
+        return int(self.counts.shape[1])
+
+    @property
+    def class_sizes(self) -> Array:
+        """The effective number of training rows of each class, shape (k,)."""
+        sizes: Array = self.counts[0].sum(axis=1)
+        return sizes
+
+    def codes(self, X: Any) -> Codes:
+        """Return the bin of every row and column, shape (m, d).
+
+        Parameters
+        ----------
+        X : instances, as the classifier takes them
+
+        Raises
+        ------
+        ValueError
+            If X has another number of columns than training.
+        """
+        reader = _Reader.of(X)
+        if reader.n_columns != self.n_columns:
+            raise ValueError(
+                f"X has {reader.n_columns} columns, but the training data had {self.n_columns}"
+            )
+        codes = np.empty((reader.n_rows, len(self)), dtype=np.uint8, order="F")
+        texts: dict[int, _Texts] = {}
+        for i, column in enumerate(self.columns):
+            if column.kind in ("number", "category"):
+                values = reader.column(column.position)
+                codes[:, i] = column.codes(_numbers(values) if column.kind == "number" else values)
+                continue
+            if column.position not in texts:
+                texts[column.position] = _Texts.of(reader.column(column.position))
+            text = texts[column.position]
+            if column.kind == "unknown words":
+                values = text.unknown_share(self.known_words)
+            else:
+                values = text.sizes if column.kind == "words" else text.has(column.levels[0])
+            codes[:, i] = column.codes(values)
+        return codes
+
+
+def learn_columns(
+    X: Any,
+    labels: Indices,
+    n_classes: int,
+    *,
+    schema: TableSchema | None = None,
+    names: Sequence[str] | None = None,
+    weights: Array | None = None,
+) -> ColumnTemplates | None:
+    """Return how the values of each column lie in each class; None if X has no such columns.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), sparse matrix, data frame, or sequence of n texts
+    labels : int array of shape (n,)
+        Class numbers.
+    n_classes : int
+    schema : TableSchema, optional
+        What the columns of X are, where a table was read by it.
+    names : names of the columns of X, optional
+    weights : array of shape (n,), optional
+
+    Returns
+    -------
+    ColumnTemplates or None
+    """
+    reader = _Reader.of(X)
+    if reader.n_columns == 0 or reader.n_rows != len(labels):
+        return None
+    by_class = _ClassCounts(labels, n_classes, weights)
+    made: list[CheckedColumn] = []
+    codes: list[Codes] = []
+    known = np.empty(0, dtype=np.uint64)
+    for name, kind, position, levels in _chosen(reader, by_class, schema, names):
+        values = reader.column(position)
+        if kind == "text":
+            text = _Texts.of(values)
+            known = np.union1d(known, text.known())
+            for column, own in _text_columns(name, position, text):
+                made.append(column)
+                codes.append(own)
+            continue
+        learnt = _learn(name, kind, position, values, levels)
+        if learnt is not None:
+            made.append(learnt)
+            codes.append(learnt.codes(_numbers(values) if kind == "number" else values))
+    if not made:
+        return None
+    n_bins = max(column.n_bins for column in made)
+    counts = np.array([by_class.of(own, n_bins) for own in codes])
+    return ColumnTemplates(tuple(made), counts, reader.n_columns, known)
+
+
+@dataclass(frozen=True, eq=False)
+class _ClassCounts:
+    """Counts the bins of training rows by class."""
+
+    labels: Indices
+    n_classes: int
+    weights: Array | None
+
+    def of(self, codes: Codes, n_bins: int) -> Array:
+        """Return the (effective) number of rows in every bin, shape (k, n_bins)."""
+        cells = self.labels * n_bins + codes
+        flat = np.bincount(cells, self.weights, self.n_classes * n_bins)
+        counts: Array = flat.reshape(self.n_classes, n_bins).astype(np.float64)
+        if self.weights is None:
+            return counts
+        squares = np.bincount(self.labels, self.weights**2, self.n_classes)
+        totals = counts.sum(axis=1)
+        # Kish: a class of weighted rows is worth this share of its weight in rows.
+        scale = totals / np.where(squares > 0, squares, 1.0)
+        return np.asarray(counts * scale[:, None])
+
+    def separation(self, values: Array) -> float:
+        """Return the share of the variance of values (n,) that lies between classes."""
+        sizes = np.bincount(self.labels, minlength=self.n_classes)
+        means = np.bincount(self.labels, values, self.n_classes) / np.maximum(sizes, 1)
+        total = float(values.var())
+        between = float(sizes @ (means - values.mean()) ** 2) / len(values)
+        return between / total if total > 0 else 0.0
+
+
+def _chosen(
+    reader: _Reader,
+    by_class: _ClassCounts,
+    schema: TableSchema | None,
+    names: Sequence[str] | None,
+) -> list[_Source]:
+    """Return the columns that are kept, and what each of them is."""
+    d = reader.n_columns
+    known = reader.names or (names if names is not None and len(names) == d else None)
+    shown = [f"column {i}" for i in range(d)] if known is None else [str(name) for name in known]
+    if schema is not None and len(schema.feature_columns) == d:
+        return [
+            (column.name, _kind_of_table(column.kind), i, tuple(column.categories))
+            for i, column in enumerate(schema.feature_columns)
+        ][:MOST_COLUMNS]
+    if reader.is_numeric:
+        return [(shown[i], "number", i, ()) for i in reader.selected(by_class)]
+    found: list[_Source] = []
+    for i in range(d):
+        values = reader.column(i)
+        kind = "number" if reader.is_number(i) else _kind_of_values(values)
+        found.append((shown[i], kind, i, ()))
+    return found[:MOST_COLUMNS]
+
+
+def _kind_of_table(kind: str) -> str:
+    return kind if kind in ("category", "text") else "number"
+
+
+def _kind_of_values(values: NDArray[Any]) -> str:
+    """Return whether values that are no numbers are categories or texts."""
+    sample = [value for value in values[:1000].tolist() if isinstance(value, str)]
+    words = sum(len(_WORD.findall(value)) for value in sample)
+    return "text" if sample and words >= TEXT_WORDS * len(sample) else "category"
+
+
+def _learn(
+    name: str, kind: str, position: int, values: NDArray[Any], levels: tuple[str, ...]
+) -> CheckedColumn | None:
+    """Return a column of numbers or categories; None if it has no values."""
+    if kind == "number":
+        return _number_column(name, position, _numbers(values))
+    counted = Counter(_level(value) for value in values.tolist())
+    counted.pop(None, None)
+    frequent = sorted(counted.items(), key=lambda item: (-item[1], str(item[0])))[:MOST_LEVELS]
+    kept = tuple(level for level, _ in frequent)
+    labels = tuple(
+        levels[int(level)] if levels and isinstance(level, float) else str(level) for level in kept
+    )
+    return CheckedColumn(name, "category", position, levels=kept, labels=labels)
+
+
+def _number_column(
+    name: str, position: int, values: Array, kind: ColumnKind = "number", word: str | None = None
+) -> CheckedColumn | None:
+    known = np.sort(values[np.isfinite(values)])
+    if len(known) == 0:
+        return None
+    edges = _edges(known)
+    ends = np.searchsorted(known, edges, side="right")
+    starts = np.concatenate([[0], ends[:-1]])
+    middles = [
+        float(np.median(known[a:b])) if b > a else float(edge)
+        for a, b, edge in zip(starts, ends, edges, strict=True)
+    ]
+    return CheckedColumn(
+        name,
+        kind,
+        position,
+        edges=tuple(edges.tolist()),
+        levels=() if word is None else (word,),
+        # The first edge only says where training begins.
+        middles=(float(edges[0]), *middles[1:], float(edges[-1])),
+    )
+
+
+def _edges(known: Array) -> Array:
+    """Return the ends of the bins of sorted values: just below the least one, then upper ends."""
+    values, starts = np.unique(known, return_index=True)
+    counts = np.diff([*starts, len(known)])
+    if len(values) <= N_BINS:  # every value has a bin of its own
+        return np.concatenate([[np.nextafter(values[0], -np.inf)], values])
+    heavy = values[counts * N_BINS >= len(known)]
+    rest = known[~np.isin(known, heavy)]
+    n_rest = max(N_BINS - len(heavy), 2)
+    quantiles = np.quantile(rest, np.arange(1, n_rest) / n_rest, method="inverted_cdf")
+    below_heavy = np.nextafter(heavy, -np.inf)
+    inner = np.unique(np.concatenate([quantiles, heavy, below_heavy]))
+    first = np.nextafter(values[0], -np.inf)
+    inner = inner[(inner > first) & (inner < values[-1])]
+    return np.concatenate([[first], inner, [values[-1]]])
+
+
+def _level(value: Any) -> Any:
+    """Return what a level of a category is known by; None: a missing value."""
+    if value is None or value != value:
+        return None
+    return float(value) if isinstance(value, int | float | np.number) else str(value)
+
+
+def _level_codes(values: NDArray[Any], levels: tuple[Any, ...]) -> Codes:
+    number = {level: code for code, level in enumerate(levels)}
+    other, missing = len(levels), len(levels) + 1
+    if values.dtype.kind == "f":
+        distinct, inverse = np.unique(values, return_inverse=True)
+        found = [missing if v != v else number.get(v, other) for v in distinct.tolist()]
+        return np.array(found, dtype=np.uint8)[inverse]
+    kept = [_level(value) for value in values.tolist()]
+    return np.array(
+        [missing if level is None else number.get(level, other) for level in kept], dtype=np.uint8
+    )
+
+
+def _numbers(values: NDArray[Any]) -> Array:
+    """Return the values of a column of numbers; what is none is missing."""
+    if values.dtype.kind in "fiub":
+        return values.astype(np.float64, copy=False)
+    if values.dtype.kind in "mM":
+        numbers = values.astype(np.int64).astype(np.float64)
+        numbers[np.isnat(values)] = np.nan
+        return numbers
+    return np.array([_number(value) for value in values.tolist()], dtype=np.float64)
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return float("nan")
+
+
+def _text_columns(name: str, position: int, text: _Texts) -> Iterator[tuple[CheckedColumn, Codes]]:
+    """Yield what is looked at of a column of texts, with the bins of training rows."""
+    parts: list[tuple[ColumnKind, Array, str | None]] = [
+        ("words", text.sizes, None),
+        ("unknown words", text.unknown_share_in_training(), None),
+    ]
+    parts += [("word", text.has(word), word) for word in text.widespread()]
+    for kind, values, word in parts:
+        column = _number_column(name, position, values, kind, word)
+        if column is not None:
+            yield column, column.codes(values)
+
+
+@dataclass(frozen=True, eq=False)
+class _Texts:
+    """The distinct words of each of m texts.
+
+    Attributes
+    ----------
+    vocabulary : dict from words to numbers
+    words : int64 array
+        Numbers of the distinct words of each text, one text after another.
+    owners : int64 array of the same shape
+        Number of the text of each.
+    sizes : array of shape (m,)
+        Number of words of each text, repeated ones included.
+    """
+
+    vocabulary: dict[str, int]
+    words: Indices
+    owners: Indices
+    sizes: Array
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> _Texts:
+        """Return the words of texts; what is no text has none."""
+        vocabulary: dict[str, int] = {}
+        words: list[int] = []
+        lengths, sizes = [], []
+        for value in values.tolist():
+            found = _WORD.findall(value.lower()) if isinstance(value, str) else []
+            distinct = {vocabulary.setdefault(word, len(vocabulary)) for word in found}
+            words.extend(distinct)
+            lengths.append(len(distinct))
+            sizes.append(float(len(found)))
+        owners = np.repeat(np.arange(len(lengths)), lengths)
+        return cls(vocabulary, np.array(words, dtype=np.int64), owners, np.array(sizes))
+
+    @property
+    def row_counts(self) -> Indices:
+        """The number of texts that have each word."""
+        return np.bincount(self.words, minlength=len(self.vocabulary))
+
+    @property
+    def _hashes(self) -> NDArray[np.uint64]:
+        """A hash of each word, which does not depend on the process."""
+        from kdey._fingerprints import text_hashes
+
+        return text_hashes(np.array([*self.vocabulary], dtype=object))
+
+    def known(self) -> NDArray[np.uint64]:
+        """Return the sorted hashes of the words that count as known."""
+        counts = self.row_counts
+        frequent = np.argsort(-counts, kind="stable")[:MOST_KNOWN]
+        return np.sort(self._hashes[frequent[counts[frequent] >= KNOWN_ROWS]])
+
+    def unknown_share(self, known: NDArray[np.uint64]) -> Array:
+        """Return the share of the distinct words of each text that are unknown."""
+        hashes = self._hashes
+        places = np.minimum(np.searchsorted(known, hashes), max(len(known) - 1, 0))
+        is_known = known[places] == hashes if len(known) else np.zeros(len(hashes), np.bool_)
+        return self._share(~is_known[self.words])
+
+    def unknown_share_in_training(self) -> Array:
+        """As :meth:`unknown_share`, where a text does not make its own words known.
+
+        A word of a new text is known if enough training texts have it; one of a training text if
+        enough *other* ones do.
+        """
+        counts = self.row_counts
+        frequent = np.zeros(len(counts), dtype=np.bool_)
+        frequent[np.argsort(-counts, kind="stable")[:MOST_KNOWN]] = True
+        is_known = frequent & (counts > KNOWN_ROWS)
+        return self._share(~is_known[self.words])
+
+    def _share(self, unknown: NDArray[np.bool_]) -> Array:
+        m = len(self.sizes)
+        distinct = np.bincount(self.owners, minlength=m)
+        return np.asarray(np.bincount(self.owners, unknown, m) / np.maximum(distinct, 1))
+
+    def has(self, word: str) -> Array:
+        """Return whether each text has a word, as 0 and 1."""
+        present = np.zeros(len(self.sizes))
+        number = self.vocabulary.get(word)
+        if number is not None:
+            present[self.owners[self.words == number]] = 1.0
+        return present
+
+    def widespread(self) -> list[str]:
+        """Return the words that the most texts have, but not all."""
+        counts, names = self.row_counts, list(self.vocabulary)
+        order = np.argsort(-counts, kind="stable")
+        order = order[(counts[order] < len(self.sizes)) & (counts[order] >= KNOWN_ROWS)]
+        return [names[i] for i in order[:MOST_WORDS]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Reader:
+    """Instances as columns.
+
+    Attributes
+    ----------
+    matrix : array of shape (m, d), sparse matrix by columns, or list of m-vectors
+    is_sparse : bool
+    names : names of the columns, or None
+    n_rows, n_columns : int
+        Zero columns: the instances have none.
+    """
+
+    matrix: Any
+    is_sparse: bool
+    names: tuple[str, ...] | None
+    n_rows: int
+    n_columns: int
+
+    @classmethod
+    def of(cls, X: Any) -> _Reader:
+        """Return the columns of arrays, sparse matrices, frames and sequences of texts."""
+        if sp.issparse(X):
+            columns = sp.csc_array(X)
+            return cls(columns, True, None, *columns.shape)
+        if hasattr(X, "columns") and hasattr(X, "shape"):
+            return cls._of_frame(X)
+        try:
+            values = np.asarray(on_host(X))
+        except (TypeError, ValueError):  # of several lengths
+            return cls(None, False, None, len(X), 0)
+        if values.ndim == 1 and values.dtype.kind in "OU" and len(values):
+            texts = values.astype(object)
+            is_text = all(isinstance(value, str) for value in texts[:100].tolist())
+            return cls([texts], False, ("text",), len(texts), int(is_text))
+        if values.ndim != 2 or values.dtype.kind not in "fiubO":
+            return cls(None, False, None, len(values), 0)
+        return cls(values, False, None, *values.shape)
+
+    @classmethod
+    def _of_frame(cls, X: Any) -> _Reader:
+        import narwhals as nw
+
+        frame = nw.from_native(X, eager_only=True)
+        columns = [_frame_values(frame[name]) for name in frame.columns]
+        return cls(columns, False, tuple(map(str, frame.columns)), len(frame), len(columns))
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether all columns are numbers."""
+        if isinstance(self.matrix, list):
+            return all(values.dtype.kind in "fiubmM" for values in self.matrix)
+        return self.matrix.dtype.kind in "fiub"
+
+    def is_number(self, position: int) -> bool:
+        """Whether a column holds numbers."""
+        return self.column(position).dtype.kind in "fiubmM"
+
+    def column(self, position: int) -> NDArray[Any]:
+        """Return the values of a column, shape (m,)."""
+        if self.is_sparse:
+            values = np.zeros(self.n_rows)
+            start, stop = self.matrix.indptr[position : position + 2]
+            values[self.matrix.indices[start:stop]] = self.matrix.data[start:stop]
+            return values
+        if isinstance(self.matrix, list):
+            found: NDArray[Any] = self.matrix[position]
+            return found
+        column: NDArray[Any] = self.matrix[:, position]
+        return column
+
+    def selected(self, by_class: _ClassCounts) -> list[int]:
+        """Return the positions of the columns that are kept, ascending."""
+        d = self.n_columns
+        if d <= MOST_COLUMNS:
+            return list(range(d))
+        if self.is_sparse:
+            filled = np.diff(self.matrix.indptr)
+            return sorted(np.argsort(-filled, kind="stable")[:MOST_COLUMNS].tolist())
+        separation = [
+            by_class.separation(np.nan_to_num(_numbers(self.column(i)))) for i in range(d)
+        ]
+        best = np.argsort(-np.array(separation), kind="stable")[:MOST_SEPARATING]
+        others = np.setdiff1d(np.arange(d), best)
+        spaced = np.linspace(0, len(others) - 1, MOST_COLUMNS - len(best)).round().astype(np.int64)
+        return sorted([*best.tolist(), *others[np.unique(spaced)].tolist()])
+
+
+def _frame_values(column: Any) -> NDArray[Any]:
+    """Return the values of a column of a frame as numbers where they are some, else as objects."""
+    if column.dtype.is_numeric() or str(column.dtype) == "Boolean":
+        return np.array(
+            [np.nan if value is None else float(value) for value in column.to_list()]
+            if column.null_count() and not column.dtype.is_float()
+            else column.to_numpy(),
+            dtype=np.float64,
+        )
+    if str(column.dtype).startswith(("Date", "Datetime")):
+        return np.array(column.to_list(), dtype="datetime64[us]")
+    return np.array([*column.to_list(), None], dtype=object)[:-1]
