@@ -9,7 +9,8 @@ from sklearn.datasets import make_classification
 from kdey import DIR, EMQ, PACC, KDEyML, sample_posterior
 from kdey.bags import Bags
 from kdey.bayes import PosteriorDraws
-from kdey.bayes.sampling import _independent_draws, _redrawn
+from kdey.bayes.sampling import _independent_draws, _redrawn, _redrawn_rows, sample_rows
+from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
 
 
 @pytest.fixture(scope="module")
@@ -60,20 +61,23 @@ def test_drawn_templates_widen_the_draws_and_agree_with_the_bootstrap(data) -> N
     assert drawn.template_noise
     assert not fixed.template_noise
     assert (drawn.population.std(axis=0) > fixed.population.std(axis=0)).all()
-    # Both uncertainties add up: the bag's given the templates, and that of refitted templates.
-    model = few.model_
-    rng = np.random.default_rng(0)
-    refits = [model.with_training(_redrawn(model, rng)) for _ in range(200)]
-    points = few.classifier_.predict_proba(data[2])
-    found = [estimate_of(refit, points) for refit in refits]
-    expected = np.sqrt(fixed.population.var(axis=0) + np.var(found, axis=0))
-    np.testing.assert_allclose(drawn.population.std(axis=0), expected, rtol=0.2)
     assert (drawn.ess >= 400).all()
+    np.testing.assert_allclose(drawn.mean(), few.estimate(data[2]).estimate, atol=0.08)
 
 
-def estimate_of(model, points) -> np.ndarray:
-    rows = model.row_map(points)
-    return model.matching.match(model.row_map, rows, Bags.whole(len(points))).prevalence[0]
+def test_both_uncertainties_add_up(data) -> None:
+    few = KDEyML(bandwidth=0.1, random_state=0).fit(data[0][:80], data[1][:80])
+    drawn = sample_posterior(few, data[2], random_state=0)
+    model, points = few.model_, few.classifier_.predict_proba(data[2])
+    rng = np.random.default_rng(0)
+    problems = [
+        MixtureLikelihood(_redrawn_rows(model, points, rng, 1), Bags.whole(len(points)))
+        for _ in range(200)
+    ]
+    found = np.array([solve_mixture(problem).prevalence[0] for problem in problems])
+    given = sample_rows(problems[0], random_state=0).population
+    expected = np.sqrt(given.var(axis=0) + found.var(axis=0))
+    np.testing.assert_allclose(drawn.population.std(axis=0), expected, rtol=0.2)
 
 
 def test_drawn_weights_keep_the_sums_of_the_classes(fitted) -> None:

@@ -13,8 +13,8 @@ count, for which the formula above holds approximately.
 
 The densities D are learnt from a limited number of training instances. Their uncertainty is drawn
 first, by the Bayesian bootstrap: training instances get weights from the exponential distribution,
-whose sums by class stay what they are, the rows are fitted again, and a short chain draws the
-prevalence given these rows. Draws of all chains together have both uncertainties in them.
+whose sums by class stay what they are, calibrated posteriors are fitted again, and a short chain
+draws the prevalence given these rows. Draws of all chains together have both uncertainties in them.
 
 Convergence is measured by split R-hat on rank-normalised draws (do the chains agree?) and by the
 bulk effective sample size (how many independent draws are they worth?), as Vehtari, Gelman,
@@ -37,6 +37,7 @@ from scipy.stats import rankdata
 from kdey import native
 from kdey._display import muted
 from kdey.bags import Array, Bags
+from kdey.intervals.analytic import calibrated_map, densities
 from kdey.matching.likelihood import MixtureLikelihood
 from kdey.model import Fitted, Model, bag_posteriors, posterior_model
 from kdey.native import thread_count
@@ -671,8 +672,7 @@ def _with_drawn_templates(
         while ess.min() < min_ess and len(parts) < _MOST_TEMPLATES:
             for child in seed.spawn(at_once):
                 rng = np.random.default_rng(child)
-                replicate = model.with_training(_redrawn(model, rng), n_threads)
-                rows = _informative(_mixture(replicate, points, n_threads))
+                rows = _redrawn_rows(model, points, rng, n_threads)
                 chain = Chains(
                     draws.population[rng.integers(len(draws))][None].copy(),
                     np.array([child.generate_state(4, np.uint64)], dtype=np.uint64),
@@ -690,6 +690,22 @@ def _with_drawn_templates(
         n_sweeps=draws.n_sweeps + n_sweeps * len(parts) // draws.n_chains,
         template_noise=True,
     )
+
+
+def _redrawn_rows(
+    model: Model, points: NDArray[np.floating], rng: np.random.Generator, n_threads: int
+) -> Array:
+    """Return the densities (m, k) of points by templates that are learnt from drawn weights.
+
+    They are calibrated posteriors divided by their means, whichever densities the method has:
+    those of kernels are smooth, which drawn weights do not show (90 % intervals of 200 labels cover
+    0.82 with them and 0.86 with calibrated posteriors, ``benchmarks/gibbs.py``).
+    """
+    training = _redrawn(model, rng)
+    if training.required().shape[1] == model.n_classes:
+        return densities(calibrated_map(training, model.n_classes)(points).each(), logs=False)
+    # Scores of several models, which the rows pool and calibrate.
+    return _informative(_mixture(model.with_training(training, n_threads), points, n_threads))
 
 
 def _redrawn(model: Model, rng: np.random.Generator) -> TrainingPosteriors:
