@@ -95,26 +95,24 @@ def estimate_points(
         If ``options`` asks for analytic intervals that this method does not have, or for the bag
         as target without posteriors, or if ``clusters`` does not fit the pool.
     """
+    drawn = sampled_bags(bags, clusters, options)
     if not isinstance(model, Model):
-        return _by_answers(model, points, bags, options, clusters, place)
-    source, drawn = _interval_source(model, options), sampled_bags(bags, clusters, options)
-    device, n_threads = None, place.n_threads
-    if source == "moments" and _has_device_moments(model):
-        device = model.device(points, place)
-    given, points = points, on_host(points)
-    rows = model.rows(given, device, n_threads)
+        return _by_answers(model, points, drawn, options, place)
+    source, n_threads = _interval_source(model, options), place.n_threads
+    has_device = source == "moments" and _has_device_moments(model)
+    device = model.device(points, place) if has_device else None
+    rows = model.rows(points, device, n_threads)
     solution = model.match(rows, bags, n_threads)
-    equations = None
-    if source == "derivatives":
-        equations = linearise_matching(model, rows, drawn, solution.prevalence, n_threads)
-        if equations is None and options.method == "analytic":
-            raise ValueError(_NOT_DIFFERENTIABLE)
-    elif source == "moments":
-        equations = _moment_equations(model, given, rows, drawn, solution.prevalence, device, place)
-    if equations is not None:
-        intervals = _analytic_intervals(model, equations, drawn, options, n_threads)
-    else:
+    equations = _moment_equations(
+        model, source, points, rows, drawn, solution.prevalence, device, n_threads
+    )
+    if equations is None and source == "derivatives" and options.method == "analytic":
+        raise ValueError(_NOT_DIFFERENTIABLE)
+    points = on_host(points)
+    if equations is None:
         intervals = _resampled(model, points, drawn, solution.prevalence, options, n_threads)
+    else:
+        intervals = _analytic_intervals(model, equations, drawn, options, n_threads)
     decisions = _decisions(model, points, bags, n_threads)
     estimates = _assemble(model, model.rare, solution, drawn, intervals, options, decisions)
     if model.training_notes:
@@ -126,15 +124,22 @@ def estimate_points(
 
 def _moment_equations(
     model: Model,
+    source: IntervalSource,
     points: Any,
     rows: Rows,
     drawn: SampledBags,
     estimates: Array,
     device: Any,
-    place: Place,
-) -> MomentEquations:
-    """Return the equations of the features that the method inverts, or of its likelihood."""
-    n_threads = place.n_threads
+    n_threads: int,
+) -> MomentEquations | None:
+    """Return the equations of the features, likelihood or matching; None: bags are resampled.
+
+    There are none for a matching without a derivative, either.
+    """
+    if source == "bootstrap":
+        return None
+    if source == "derivatives":
+        return linearise_matching(model, rows, drawn, estimates, n_threads)
     if model.likelihood is None:
         return linearise_features(model, rows, drawn, estimates, n_threads)
     if device is not None and drawn.is_simple:
@@ -165,12 +170,7 @@ def _has_device_moments(model: Model) -> bool:
 
 
 def _by_answers(
-    model: AnyModel,
-    points: Any,
-    bags: Bags,
-    options: Options,
-    clusters: ArrayLike | None,
-    place: Place,
+    model: AnyModel, points: Any, drawn: SampledBags, options: Options, place: Place
 ) -> Estimates:
     """Return the estimates of a model that only answers: it always bootstraps.
 
@@ -185,11 +185,10 @@ def _by_answers(
         raise ValueError(
             "target='bag' is not available for this quantifier; use target='population'"
         )
-    solve = model.solver(points, place)
     if options.fpc is not None:
         raise ValueError("fpc is not available for this quantifier: it has no posteriors")
-    drawn, solution = sampled_bags(bags, clusters, options), solve(bags)
-    k = model.n_classes
+    bags, solve, k = drawn.bags, model.solver(points, place), model.n_classes
+    solution = solve(bags)
 
     def draw(bag: SampledBag, estimate: Array) -> BootstrapUncertainty:
         def solve_replicates(counts: NDArray[np.int64], first: int) -> Array:

@@ -268,7 +268,7 @@ class ACC(DecisionsMixin, _Adjusting):
         quantifier, k = cls(), len(table)
         names, prevalence = _class_names(k, classes), table.sum(axis=0) / table.sum()
         stage = FittedStage(None, _counted_training(table))
-        return quantifier._fit_rows(stage, names, prevalence=prevalence)
+        return quantifier._make_model(stage, names, prevalence=prevalence)
 
     @classmethod
     def from_rates(
