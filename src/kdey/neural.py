@@ -384,7 +384,7 @@ class HistNetQ(AggregativeQuantifier):
     It learns which prevalences are usual, and answers accordingly: take it where bags are small and
     alike and the classifier is weak, or where bags with known prevalences show a drift that
     labelled instances do not. Elsewhere the other methods are better and far cheaper; they have
-    limits that include the uncertainty of training, and answer bags of any kind
+    intervals that include the uncertainty of training, and answer bags of any kind
     (:doc:`/which-method`).
 
     Parameters

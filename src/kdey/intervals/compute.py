@@ -50,8 +50,8 @@ from kdey.validation import on_host
 
 #: The note of estimates whose bootstrap did not resample the training data.
 BAG_ONLY = (
-    "the bootstrap resampled the bag only: the limits leave out the uncertainty of the templates, "
-    "and are too narrow where training instances are few"
+    "the bootstrap resampled the bag only: the intervals leave out the uncertainty of the "
+    "templates, and are too narrow where training instances are few"
 )
 _NOT_DIFFERENTIABLE = (
     "method='analytic' needs a matching that recovers the prevalence of a mixture of the training "
@@ -174,7 +174,7 @@ def _by_answers(
 ) -> Estimates:
     """Return the estimates of a model that only answers: it always bootstraps.
 
-    Only the bags are resampled, so the limits do not include the uncertainty that comes from the
+    Only the bags are resampled, so the intervals do not include the uncertainty that comes from the
     training data.
     """
     if options.method == "analytic":
@@ -339,8 +339,8 @@ def ensure_minimum_width(
     """Widen intervals so that they are never narrower than error-free labels would give.
 
     The interval of the population must contain the one that error-free labels of the bag would
-    give, Wilson's interval at the estimate. The limits of the bag are shares that it can have:
-    multiples of one over its size, unless its instances have different weights.
+    give, Wilson's interval at the estimate. The ends of an interval of the bag are shares that it
+    can have: multiples of one over its size, unless its instances have different weights.
 
     Parameters
     ----------
@@ -366,7 +366,7 @@ def ensure_minimum_width(
 
 
 def attainable_shares(low: Array, high: Array, bags: SampledBags) -> tuple[Array, Array]:
-    """Return limits extended to shares that the instances of a bag can have.
+    """Return intervals extended to shares that the instances of a bag can have.
 
     Parameters
     ----------
@@ -381,7 +381,7 @@ def attainable_shares(low: Array, high: Array, bags: SampledBags) -> tuple[Array
     """
     m = bags.sizes.astype(np.float64)[:, None]
     equal = bags.effective_sizes[:, None] >= m * (1.0 - 1e-9)
-    slack = 1e-6  # of an instance: a limit that is a share up to rounding stays there
+    slack = 1e-6  # of an instance: an end that is a share up to rounding stays there
     below, above = np.floor(low * m + slack) / m, np.ceil(high * m - slack) / m
     return np.where(equal, below, low), np.where(equal, above, high)
 
@@ -389,7 +389,7 @@ def attainable_shares(low: Array, high: Array, bags: SampledBags) -> tuple[Array
 def widen_unsupported(
     low: Array, high: Array, bags: SampledBags, rare: NDArray[np.bool_]
 ) -> list[list[str]]:
-    """Set limits without enough data to 0 and 1, in place, and return notes for each bag.
+    """Set intervals without enough data to 0 and 1, in place, and return notes for each bag.
 
     Parameters
     ----------
@@ -406,24 +406,24 @@ def widen_unsupported(
     Warns
     -----
     IntervalWarning
-        If any limits were set.
+        If any intervals were set.
     """
     notes: list[list[str]] = [[] for _ in range(len(bags))]
     single = np.flatnonzero(bags.n_units < 2).tolist()
     for number in single:
         low[number], high[number] = 0.0, 1.0
         notes[number].append(
-            "the bag has one instance or cluster, which says almost nothing: limits are 0 and 1"
+            "the bag has one instance or cluster, which says almost nothing: intervals are 0 to 1"
         )
     if single:
-        _warn(f"{len(single)} bag(s) have a single instance or cluster; their limits are 0 and 1")
+        _warn(f"{len(single)} bag(s) have a single instance or cluster; intervals are 0 to 1")
     if rare.any():
         low[:, rare], high[:, rare] = 0.0, 1.0
-        remark = "a class with one training instance has limits 0 and 1"
+        remark = "a class with one training instance has the interval 0 to 1"
         notes = [[*texts, remark] for texts in notes]
         _warn(
             f"{int(rare.sum())} class(es) have a single training instance, whose spread is "
-            "unknown: their limits are 0 and 1, and those of the other classes are rough"
+            "unknown: their intervals are 0 to 1, and those of the other classes are rough"
         )
     return notes
 
