@@ -384,7 +384,7 @@ class HistNetQ(AggregativeQuantifier):
     It learns which prevalences are usual, and answers accordingly: take it where bags are small and
     alike and the classifier is weak, or where bags with known prevalences show a drift that
     labelled instances do not. Elsewhere the other methods are better and far cheaper; they have
-    limits that include the uncertainty of training, and answer bags of any kind
+    intervals that include the uncertainty of training, and answer bags of any kind
     (:doc:`/which-method`).
 
     Parameters
@@ -559,12 +559,12 @@ class HistNetQ(AggregativeQuantifier):
             ) from None
         return inner
 
-    def _fit_rows(self, *args: Any, **options: Any) -> Self:
+    def _make_model(self, *args: Any, **options: Any) -> Self:
         """Make the model, and leave the training data out of it.
 
         Intervals are bootstraps of the bag: to train the network again for each replicate would
         take hours. The estimates say so in their notes.
         """
-        super()._fit_rows(*args, **options)
+        super()._make_model(*args, **options)
         self.model_ = replace(self.model_, training=None)
         return self

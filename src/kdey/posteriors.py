@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import indexable
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import check_consistent_length, has_fit_parameter
 
 from kdey.classifiers import (
     ClassifierAdapter,
@@ -199,6 +199,13 @@ def training_posteriors(
         X, np.asarray(codes, dtype=np.int64), np.asarray(classes), sample_weight, n_jobs
     )
     return stage.classifier, stage.training
+
+
+def given_stage(points: Any, codes: Indices, sample_weight: ArrayLike | None) -> FittedStage:
+    """Return the stage of posteriors or features that were given with labels: no classifier."""
+    check_consistent_length(points, codes)
+    weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
+    return FittedStage(None, TrainingPosteriors(points, codes, weights))
 
 
 def cross_fit(

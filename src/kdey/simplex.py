@@ -316,16 +316,16 @@ def round_counts(prevalence: ArrayLike, size: int) -> NDArray[np.int64]:
 def counts_from_limits(
     rate: float, low: float, high: float, confidence: float = 0.95, name: str = "rate"
 ) -> tuple[float, float]:
-    """Return successes and failures of a study whose Wilson limits are as wide as those given.
+    """Return successes and failures of a study whose Wilson interval is as wide as the one given.
 
     Parameters
     ----------
     rate : float
         The share of successes.
     low, high : float
-        Its published limits.
+        Its published interval.
     confidence : float
-        The confidence of these limits.
+        The confidence of this interval.
     name : str
         What to call the rate in messages.
 
@@ -337,7 +337,7 @@ def counts_from_limits(
     Raises
     ------
     ValueError
-        If the rate is not strictly between 0 and 1 and within its limits.
+        If the rate is not strictly between 0 and 1 and within its interval.
     """
     from scipy.optimize import brentq  # slow to import
     from scipy.special import ndtri
@@ -346,7 +346,7 @@ def counts_from_limits(
     if not (0.0 < rate < 1.0 and 0.0 <= low <= rate <= high <= 1.0 and low < high):
         raise ValueError(
             f"{name} needs 0 <= low <= rate <= high <= 1 with low below high and a rate strictly "
-            f"between 0 and 1, got rate {rate!r} with limits {low!r} and {high!r}"
+            f"between 0 and 1, got rate {rate!r} with the interval {low!r} to {high!r}"
         )
     z = float(ndtri(0.5 + 0.5 * confidence))
 

@@ -136,8 +136,8 @@ def few_labels_note(classes: Labels, counts: NDArray[np.integer]) -> str | None:
         named.append(f"{len(few) - MAX_NAMED} more")
     which, them = ("class", "it") if len(few) == 1 else ("classes", "them")
     return (
-        f"fewer than {FEW_LABELS} labels of the {which} {', '.join(named)}: the limits of {them}, "
-        f"and of classes that look like {them}, are wide; label more instances of {them}"
+        f"fewer than {FEW_LABELS} labels of the {which} {', '.join(named)}: the intervals of "
+        f"{them}, and of classes that look like {them}, are wide; label more instances of {them}"
     )
 
 

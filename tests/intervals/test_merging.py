@@ -138,7 +138,7 @@ def test_limits_that_exclude_nothing_have_a_note(twins: tuple[KDEyML, np.ndarray
     q, X = twins
     merged = q.estimate(X, check_fit=False).merge({"split": [0, 2]})
     assert merged.high[0] - merged.low[0] > 0.95
-    assert "the limits of split exclude hardly any share" in merged.notes[-1]
+    assert "the intervals of split exclude hardly any share" in merged.notes[-1]
     many = q.estimate_bags(X, [np.arange(150)], check_fit=False).merge({"split": [0, 2]})
     assert many[0].notes == merged.notes
 

@@ -3,9 +3,9 @@ r"""Prevalences from decisions whose error rates are uncertain: Bayesian adjuste
 A test, such as a classifier, a laboratory test or a person, gives every instance one of d
 decisions. Its error rates are the probabilities of the decisions in each class, columns of a
 d x k matrix with a Dirichlet distribution each, which comes from counts of a validation study or
-from expert limits. Several tests of the same instances are assumed to err independently within a
-class. The posterior distribution is sampled by three exact draws in turn (Joseph, Gyorkos and
-Coupal, 1995): how many instances of each pattern of decisions belong to which class, the
+from the intervals of experts. Several tests of the same instances are assumed to err independently
+within a class. The posterior distribution is sampled by three exact draws in turn (Joseph, Gyorkos
+and Coupal, 1995): how many instances of each pattern of decisions belong to which class, the
 prevalence given these counts, and the error rates given these counts. So the draws include the
 uncertainty of the error rates, and what the bag itself says about them.
 """
@@ -78,18 +78,18 @@ class ErrorRates:
         specificity: tuple[float, float, float],
         confidence: float = 0.95,
     ) -> Self:
-        """Return the error rates of a binary test from published rates with their limits.
+        """Return the error rates of a binary test from published rates with their intervals.
 
         Parameters
         ----------
         sensitivity, specificity : tuples (rate, low, high)
         confidence : float
-            Confidence of the limits.
+            Confidence of the intervals.
 
         Raises
         ------
         ValueError
-            If a rate is not within its limits.
+            If a rate is not within its interval.
         """
         positives = counts_from_limits(*sensitivity, confidence, "sensitivity")
         negatives = counts_from_limits(*specificity, confidence, "specificity")

@@ -25,14 +25,14 @@ share their error, so it does not average out over groups. A *template draw* is 
 bootstrap: training instances get weights from the exponential distribution, and the rows are fitted
 again. The rows are calibrated posteriors divided by their mean (``kdey.intervals.analytic``),
 whichever method estimates the groups one by one: the likelihoods of kernel densities count too much
-for the limits of many small groups (coverage 0.81 instead of 0.95 in a prototype). Calibrated
+for the intervals of many small groups (coverage 0.81 instead of 0.95 in a prototype). Calibrated
 posteriors are not exact densities either, which matters where many groups together know their mean
 well: :meth:`TemplateDraw.discrepancy` says by how much.
 
 There is a chain for each draw of the templates. Draws of all chains together are the posterior
 distribution of each group's prevalence, with three kinds of uncertainty in it: the labels of the
-instances, what the groups have in common, and the templates. The limits cover on average over
-groups. A group that is unlike the others is pulled towards them, and its limits cover less often
+instances, what the groups have in common, and the templates. The intervals cover on average over
+groups. A group that is unlike the others is pulled towards them, and its intervals cover less often
 (``docs/small-groups.md``).
 """
 
@@ -66,7 +66,7 @@ _CHUNK = 1 << 17
 _RCOND = 1e-3
 #: Bytes of rows and draws that are held at once.
 MOST_BYTES = 4 << 30
-#: Groups whose limits are computed at once.
+#: Groups whose intervals are computed at once.
 _GROUPS_AT_ONCE = 500
 Draws = NDArray[np.float32]
 T = TypeVar("T")
@@ -205,7 +205,7 @@ class GroupDraws:
     population : float32 array of shape (n_draws, G, k)
         Prevalences of the populations that the groups were drawn from.
     shifts : array of shape (n_draws, k)
-        Common errors of all groups that come from densities that are not exact; limits include
+        Common errors of all groups that come from densities that are not exact; intervals include
         them, estimates do not.
     template_noise : bool
         Whether the draws include the uncertainty of the templates.
@@ -228,7 +228,7 @@ class GroupDraws:
         return np.asarray(self.draws(target).mean(axis=0, dtype=np.float64))
 
     def interval(self, tail: float, target: str = "population") -> tuple[Array, Array]:
-        """Return equal-tailed limits with this probability outside each end, shape (G, k)."""
+        """Return equal-tailed intervals with this probability outside each end, shape (G, k)."""
         estimate = self.estimate(target)
         low, high = np.empty_like(estimate), np.empty_like(estimate)
         for start in range(0, len(estimate), _GROUPS_AT_ONCE):
@@ -244,7 +244,7 @@ def common_shifts(
     """Return common errors of all groups, one for each draw, shape (n_draws, k).
 
     The discrepancy of the densities says how large the error of the mean of all groups may be.
-    Correcting by it would add its own noise to the estimates; it widens the limits instead, to
+    Correcting by it would add its own noise to the estimates; it widens the intervals instead, to
     both sides.
 
     Parameters

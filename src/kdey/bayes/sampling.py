@@ -590,7 +590,7 @@ def sample_posterior(
     See Also
     --------
     kdey.bayes.PosteriorDraws : Draws of the Bayesian posterior.
-    kdey.Estimate : Prevalences of one bag with limits.
+    kdey.Estimate : Prevalences of one bag with intervals.
 
     Examples
     --------

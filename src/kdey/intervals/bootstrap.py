@@ -1,4 +1,4 @@
-r"""Bootstrap intervals: draws of an estimate for either target, and limits from draws.
+r"""Bootstrap intervals: draws of an estimate for either target, and intervals from draws.
 
 *Population.* Replicate b resamples the bag and, within classes, the training data; its estimate
 :math:`\alpha^*_b` is one draw.
@@ -154,11 +154,11 @@ def drawn_shares(
     times = counts[replicate, position]
     replicate, position = np.repeat(replicate, times), np.repeat(position, times)
     k = membership.shape[1]
-    limits = np.cumsum(membership, axis=1)[:, :-1]
+    edges = np.cumsum(membership, axis=1)[:, :-1]
     u = rng.random(len(position))
     labels = np.zeros(len(position), dtype=np.int64)
     for i in range(k - 1):
-        labels += u > limits[position, i]
+        labels += u > edges[position, i]
     w = bag.weights[position]
     sums = np.bincount(replicate * k + labels, weights=w, minlength=len(counts) * k)
     shares: Any = sums.reshape(len(counts), k)
@@ -506,7 +506,7 @@ def _adapted(rows: Array, prevalence: Array) -> Array:
 def bootstrap_interval(
     estimate: Array, draws: Array, tail: float, interval: str
 ) -> tuple[Array, Array]:
-    """Return the limits of each class, two arrays of shape (k,), within [0, 1].
+    """Return the interval of each class, two arrays of shape (k,), within [0, 1].
 
     Parameters
     ----------

@@ -50,8 +50,8 @@ from kdey.validation import on_host
 
 #: The note of estimates whose bootstrap did not resample the training data.
 BAG_ONLY = (
-    "the bootstrap resampled the bag only: the limits leave out the uncertainty of the templates, "
-    "and are too narrow where training instances are few"
+    "the bootstrap resampled the bag only: the intervals leave out the uncertainty of the "
+    "templates, and are too narrow where training instances are few"
 )
 _NOT_DIFFERENTIABLE = (
     "method='analytic' needs a matching that recovers the prevalence of a mixture of the training "
@@ -95,26 +95,24 @@ def estimate_points(
         If ``options`` asks for analytic intervals that this method does not have, or for the bag
         as target without posteriors, or if ``clusters`` does not fit the pool.
     """
+    drawn = sampled_bags(bags, clusters, options)
     if not isinstance(model, Model):
-        return _by_answers(model, points, bags, options, clusters, place)
-    source, drawn = _interval_source(model, options), sampled_bags(bags, clusters, options)
-    device, n_threads = None, place.n_threads
-    if source == "moments" and _has_device_moments(model):
-        device = model.device(points, place)
-    given, points = points, on_host(points)
-    rows = model.rows(given, device, n_threads)
+        return _by_answers(model, points, drawn, options, place)
+    source, n_threads = _interval_source(model, options), place.n_threads
+    has_device = source == "moments" and _has_device_moments(model)
+    device = model.device(points, place) if has_device else None
+    rows = model.rows(points, device, n_threads)
     solution = model.match(rows, bags, n_threads)
-    equations = None
-    if source == "derivatives":
-        equations = linearise_matching(model, rows, drawn, solution.prevalence, n_threads)
-        if equations is None and options.method == "analytic":
-            raise ValueError(_NOT_DIFFERENTIABLE)
-    elif source == "moments":
-        equations = _moment_equations(model, given, rows, drawn, solution.prevalence, device, place)
-    if equations is not None:
-        intervals = _analytic_intervals(model, equations, drawn, options, n_threads)
-    else:
+    equations = _moment_equations(
+        model, source, points, rows, drawn, solution.prevalence, device, n_threads
+    )
+    if equations is None and source == "derivatives" and options.method == "analytic":
+        raise ValueError(_NOT_DIFFERENTIABLE)
+    points = on_host(points)
+    if equations is None:
         intervals = _resampled(model, points, drawn, solution.prevalence, options, n_threads)
+    else:
+        intervals = _analytic_intervals(model, equations, drawn, options, n_threads)
     decisions = _decisions(model, points, bags, n_threads)
     estimates = _assemble(model, model.rare, solution, drawn, intervals, options, decisions)
     if model.training_notes:
@@ -126,15 +124,22 @@ def estimate_points(
 
 def _moment_equations(
     model: Model,
+    source: IntervalSource,
     points: Any,
     rows: Rows,
     drawn: SampledBags,
     estimates: Array,
     device: Any,
-    place: Place,
-) -> MomentEquations:
-    """Return the equations of the features that the method inverts, or of its likelihood."""
-    n_threads = place.n_threads
+    n_threads: int,
+) -> MomentEquations | None:
+    """Return the equations of the features, likelihood or matching; None: bags are resampled.
+
+    There are none for a matching without a derivative, either.
+    """
+    if source == "bootstrap":
+        return None
+    if source == "derivatives":
+        return linearise_matching(model, rows, drawn, estimates, n_threads)
     if model.likelihood is None:
         return linearise_features(model, rows, drawn, estimates, n_threads)
     if device is not None and drawn.is_simple:
@@ -165,16 +170,11 @@ def _has_device_moments(model: Model) -> bool:
 
 
 def _by_answers(
-    model: AnyModel,
-    points: Any,
-    bags: Bags,
-    options: Options,
-    clusters: ArrayLike | None,
-    place: Place,
+    model: AnyModel, points: Any, drawn: SampledBags, options: Options, place: Place
 ) -> Estimates:
     """Return the estimates of a model that only answers: it always bootstraps.
 
-    Only the bags are resampled, so the limits do not include the uncertainty that comes from the
+    Only the bags are resampled, so the intervals do not include the uncertainty that comes from the
     training data.
     """
     if options.method == "analytic":
@@ -185,11 +185,10 @@ def _by_answers(
         raise ValueError(
             "target='bag' is not available for this quantifier; use target='population'"
         )
-    solve = model.solver(points, place)
     if options.fpc is not None:
         raise ValueError("fpc is not available for this quantifier: it has no posteriors")
-    drawn, solution = sampled_bags(bags, clusters, options), solve(bags)
-    k = model.n_classes
+    bags, solve, k = drawn.bags, model.solver(points, place), model.n_classes
+    solution = solve(bags)
 
     def draw(bag: SampledBag, estimate: Array) -> BootstrapUncertainty:
         def solve_replicates(counts: NDArray[np.int64], first: int) -> Array:
@@ -340,8 +339,8 @@ def ensure_minimum_width(
     """Widen intervals so that they are never narrower than error-free labels would give.
 
     The interval of the population must contain the one that error-free labels of the bag would
-    give, Wilson's interval at the estimate. The limits of the bag are shares that it can have:
-    multiples of one over its size, unless its instances have different weights.
+    give, Wilson's interval at the estimate. The ends of an interval of the bag are shares that it
+    can have: multiples of one over its size, unless its instances have different weights.
 
     Parameters
     ----------
@@ -367,7 +366,7 @@ def ensure_minimum_width(
 
 
 def attainable_shares(low: Array, high: Array, bags: SampledBags) -> tuple[Array, Array]:
-    """Return limits extended to shares that the instances of a bag can have.
+    """Return intervals extended to shares that the instances of a bag can have.
 
     Parameters
     ----------
@@ -382,7 +381,7 @@ def attainable_shares(low: Array, high: Array, bags: SampledBags) -> tuple[Array
     """
     m = bags.sizes.astype(np.float64)[:, None]
     equal = bags.effective_sizes[:, None] >= m * (1.0 - 1e-9)
-    slack = 1e-6  # of an instance: a limit that is a share up to rounding stays there
+    slack = 1e-6  # of an instance: an end that is a share up to rounding stays there
     below, above = np.floor(low * m + slack) / m, np.ceil(high * m - slack) / m
     return np.where(equal, below, low), np.where(equal, above, high)
 
@@ -390,7 +389,7 @@ def attainable_shares(low: Array, high: Array, bags: SampledBags) -> tuple[Array
 def widen_unsupported(
     low: Array, high: Array, bags: SampledBags, rare: NDArray[np.bool_]
 ) -> list[list[str]]:
-    """Set limits without enough data to 0 and 1, in place, and return notes for each bag.
+    """Set intervals without enough data to 0 and 1, in place, and return notes for each bag.
 
     Parameters
     ----------
@@ -407,24 +406,24 @@ def widen_unsupported(
     Warns
     -----
     IntervalWarning
-        If any limits were set.
+        If any intervals were set.
     """
     notes: list[list[str]] = [[] for _ in range(len(bags))]
     single = np.flatnonzero(bags.n_units < 2).tolist()
     for number in single:
         low[number], high[number] = 0.0, 1.0
         notes[number].append(
-            "the bag has one instance or cluster, which says almost nothing: limits are 0 and 1"
+            "the bag has one instance or cluster, which says almost nothing: intervals are 0 to 1"
         )
     if single:
-        _warn(f"{len(single)} bag(s) have a single instance or cluster; their limits are 0 and 1")
+        _warn(f"{len(single)} bag(s) have a single instance or cluster; intervals are 0 to 1")
     if rare.any():
         low[:, rare], high[:, rare] = 0.0, 1.0
-        remark = "a class with one training instance has limits 0 and 1"
+        remark = "a class with one training instance has the interval 0 to 1"
         notes = [[*texts, remark] for texts in notes]
         _warn(
             f"{int(rare.sum())} class(es) have a single training instance, whose spread is "
-            "unknown: their limits are 0 and 1, and those of the other classes are rough"
+            "unknown: their intervals are 0 to 1, and those of the other classes are rough"
         )
     return notes
 

@@ -2,21 +2,21 @@ r"""Differences between the prevalences of two bags that share their templates.
 
 Estimates by the same templates have correlated errors, so that most of the template error cancels
 if the two prevalences are similar. With :math:`\rho` the correlation due to the templates, the
-limits are those of Zou and Donner (2008), which keep the asymmetry near the border:
+intervals are those of Zou and Donner (2008), which keep the asymmetry near the border:
 
 .. math:: d - \sqrt{(a - a_{low})^2 + (b_{high} - b)^2 - 2 \rho (a - a_{low})(b_{high} - b)}
 
 and its mirror image. Bootstrap estimates share the training replicates draw by draw, so their
-limits are quantiles of the differences of draws.
+intervals are quantiles of the differences of draws.
 
-**Ratios.** A ratio r is inside its limits if zero is inside the limits of :math:`a - r b`. With the
+**Ratios.** A ratio r is inside its interval if zero is inside that of :math:`a - r b`. With the
 formula above this is a quadratic inequality in r (Donner and Zou, 2012), so that a denominator that
-may be zero gives a ratio without an upper limit.
+may be zero gives a ratio whose interval has no upper end.
 
-**P-values.** The p-value of equal shares is the level at which the limits of the difference would
-just reach zero, where the distance from the difference to a limit grows with the level as the
+**P-values.** The p-value of equal shares is the level at which the interval of the difference would
+just reach zero, where the distance from the difference to an end grows with the level as the
 quantile of Student's distribution does. It is at most one minus the confidence if, and only if,
-the limits exclude zero.
+the interval excludes zero.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Difference:
     p_value : array of shape (k,)
         Of equal shares, not adjusted for there being several classes.
     ratio, ratio_low, ratio_high : arrays of shape (k,)
-        The first prevalence divided by the second, with its limits. The ratio is inf where only the
-        second prevalence is zero and NaN where both are; ``ratio_high`` is inf where the second
+        The first prevalence divided by the second, with its interval. The ratio is inf where only
+        the second prevalence is zero and NaN where both are; ``ratio_high`` is inf where the second
         prevalence may be zero.
     confidence : float
     target : {"population", "bag"}
@@ -63,7 +63,7 @@ class Difference:
         Whether both estimates come from the same fitted quantifier, so that template
         uncertainty is shared.
     template_noise : bool
-        Whether the limits of both estimates include the uncertainty of the templates.
+        Whether the intervals of both estimates include the uncertainty of the templates.
     sides : two Estimate, or None
         What was compared.
 
@@ -113,7 +113,7 @@ class Difference:
         -------
         float
             The smallest G at which the share need not have risen, or fallen. One if zero is within
-            the limits; infinite if no factor up to 32 is enough.
+            the intervals; infinite if no factor up to 32 is enough.
 
         Examples
         --------
@@ -140,7 +140,7 @@ class Difference:
         for name, d, low, high in zip(names, *columns, strict=True):
             lines.append(f"{name.ljust(width)}{d:>+12.4f}{low:>+10.4f}{high:>+10.4f}")
         if not self.template_noise:
-            lines.append("(the limits leave out the uncertainty of the templates)")
+            lines.append("(the intervals leave out the uncertainty of the templates)")
         return "\n".join(lines)
 
     def to_frame(self, backend: str | None = None) -> Any:
@@ -171,7 +171,7 @@ class Difference:
 
 
 def difference(first: Estimate, second: Estimate) -> Difference:
-    """Return the prevalences of ``first`` minus those of ``second``, with limits.
+    """Return the prevalences of ``first`` minus those of ``second``, with intervals.
 
     The bags must be disjoint draws.
 
@@ -193,7 +193,7 @@ def difference(first: Estimate, second: Estimate) -> Difference:
 
     See Also
     --------
-    kdey.Difference : Difference of two bags, with limits.
+    kdey.Difference : Difference of two bags, with intervals.
     kdey.compare_groups : Compare the groups of a table.
 
     Examples
@@ -253,7 +253,7 @@ def _same_templates(first: Model | None, second: Model | None) -> bool:
 def _check_comparable(first: Estimate, second: Estimate) -> None:
     for name in ("confidence", "target", "method", "simultaneous"):
         a, b = getattr(first, name), getattr(second, name)
-        # A bag of one instance has limits that say nothing, whatever the method of the other.
+        # A bag of one instance has an interval that says nothing, whatever the method of the other.
         if a != b and not (name == "method" and "none" in (a, b)):
             raise ValueError(f"both estimates must have the same {name}, got {a!r} and {b!r}")
     if not np.array_equal(first.classes, second.classes):
@@ -278,7 +278,7 @@ def _shared_errors(first: Uncertainty, second: Uncertainty) -> Array | None:
 
 
 def _interval_by_zou_donner(first: Estimate, second: Estimate, rho: Array) -> tuple[Array, Array]:
-    """Return the limits of the formula at the top of this file, two arrays of shape (k,)."""
+    """Return the intervals of the formula at the top of this file, two arrays of shape (k,)."""
     d = first.estimate - second.estimate
     down = _combine(first.estimate - first.low, second.high - second.estimate, rho)
     up = _combine(first.high - first.estimate, second.estimate - second.low, rho)
@@ -290,7 +290,7 @@ def _combine(x: Array, y: Array, rho: Array) -> Array:
 
 
 def _p_values(d: Array, low: Array, high: Array, freedom: float, options: Estimate) -> Array:
-    """Return the level at which the limits of each difference reach zero, shape (k,)."""
+    """Return the level at which the intervals of each difference reach zero, shape (k,)."""
     degrees = min(freedom, _MOST_FREEDOM)
     tail = (1.0 - options.confidence) / 2.0 / (len(d) if options.simultaneous else 1)
     reach = np.where(d > 0, d - low, high - d)
@@ -300,10 +300,10 @@ def _p_values(d: Array, low: Array, high: Array, freedom: float, options: Estima
 
 
 def _ratio_interval(first: Estimate, second: Estimate, rho: Array) -> tuple[Array, Array, Array]:
-    r"""Return ratios and their limits, three arrays of shape (k,).
+    r"""Return ratios and their intervals, three arrays of shape (k,).
 
-    The lower limit is the smaller root of :math:`(a - r b)^2 = x^2 + r^2 y^2 - 2 \rho r x y` with
-    :math:`x = a - a_{low}` and :math:`y = b_{high} - b`, the upper limit the larger root with
+    The lower end is the smaller root of :math:`(a - r b)^2 = x^2 + r^2 y^2 - 2 \rho r x y` with
+    :math:`x = a - a_{low}` and :math:`y = b_{high} - b`, the upper end the larger root with
     :math:`x = a_{high} - a` and :math:`y = b - b_{low}`; infinite if :math:`b_{low} = 0`.
     """
     a, b = first.estimate, second.estimate
@@ -314,7 +314,7 @@ def _ratio_interval(first: Estimate, second: Estimate, rho: Array) -> tuple[Arra
     x, y = first.high - a, b - second.low
     half, _, root = _quadratic(a, b, x, y, rho)
     square = (b - y) * (b + y)
-    positive = square > 0  # squares of tiny limits vanish
+    positive = square > 0  # squares of tiny ends vanish
     high = np.divide(half + root, square, out=np.full(len(a), np.inf), where=positive)
     with np.errstate(divide="ignore", invalid="ignore"):
         # inf or NaN where the second share is zero, which solvers reach up to rounding

@@ -42,13 +42,14 @@ TARGET_NAMES = {"population": "the bag's population", "bag": "this bag"}
 
 
 def heading(estimate: Estimate) -> str:
-    """Return one line that names the target, the size of the bag and the kind of limits."""
+    """Return one line that names the target, the size of the bag and the kind of intervals."""
     level = f"{100 * estimate.confidence:g} %"
     joint = " simultaneous" if estimate.simultaneous else ""
     known = estimate.method != "none"
-    limits = f"{level}{joint} {estimate.method} intervals" if known else "limits not known"
+    interval = f"{level}{joint} {estimate.method} intervals" if known else "intervals not known"
     instances = "instance" if estimate.size == 1 else "instances"
-    return f"Prevalence of {TARGET_NAMES[estimate.target]}: {estimate.size:,} {instances}, {limits}"
+    target = TARGET_NAMES[estimate.target]
+    return f"Prevalence of {target}: {estimate.size:,} {instances}, {interval}"
 
 
 def remarks(estimate: Estimate) -> list[str]:
@@ -87,20 +88,20 @@ def estimate_overview(estimate: Estimate) -> Overview:
 
 
 def _sentence(estimate: Estimate, decimals: int) -> str:
-    """Return which class has the largest estimated share, with its limits."""
+    """Return which class has the largest estimated share, with its interval."""
     top = int(np.argmax(estimate.estimate))
     share = f"{100 * estimate.estimate[top]:.{decimals}f} %"
     if estimate.method == "none":
-        limits = "its limits are not known"
+        interval = "its interval is not known"
     else:
         low, high = 100 * estimate.low[top], 100 * estimate.high[top]
-        limits = (
-            f"{100 * estimate.confidence:g} % limits {low:.{decimals}f} to {high:.{decimals}f} %"
+        interval = (
+            f"{100 * estimate.confidence:g} % interval {low:.{decimals}f} to {high:.{decimals}f} %"
         )
     where = TARGET_NAMES[estimate.target]
     return (
         f"The largest estimated share of {where} is that of class {estimate.classes[top]}: "
-        f"{share} ({limits})."
+        f"{share} ({interval})."
     )
 
 
@@ -113,7 +114,7 @@ def estimates_overview(estimates: Estimates) -> Overview:
         least, most = int(estimates.size.min()), int(estimates.size.max())
         span = f"{least:,}" if least == most else f"{least:,} to {most:,}"
         sizes = f" of {span} instances"
-    kind = f"{100 * estimates.options.confidence:g} % limits"
+    kind = f"{100 * estimates.options.confidence:g} % intervals"
     decimals = share_decimals(shown.estimate)
     # The classes with the largest shares are the last to be left out.
     ranks = np.argsort(np.argsort(shown.estimate.sum(axis=0), kind="stable"), kind="stable")

@@ -1,4 +1,4 @@
-"""Estimates: prevalences with confidence limits, of one bag and of many bags.
+"""Estimates: prevalences with confidence intervals, of one bag and of many bags.
 
 :class:`Estimate` holds one bag, :class:`Estimates` many: it is a table of arrays and at the same
 time a sequence of ``Estimate`` objects, which are created only when they are accessed. Covariances,
@@ -70,7 +70,7 @@ class Decisions:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimate:
-    """Prevalences of one bag with confidence limits.
+    """Prevalences of one bag with confidence intervals.
 
     Attributes
     ----------
@@ -78,12 +78,12 @@ class Estimate:
     estimate : array of shape (k,)
         The prevalences that ``predict`` returns.
     low, high : arrays of shape (k,)
-        Limits of each class, ``low <= estimate <= high``.
+        Interval of each class, ``low <= estimate <= high``.
     confidence : float
-        Nominal coverage of the limits, strictly between 0 and 1.
+        Nominal coverage of the intervals, strictly between 0 and 1.
     target : {"population", "bag"}
     simultaneous : bool
-        Whether the limits cover all classes at once (Bonferroni).
+        Whether the intervals cover all classes at once (Bonferroni).
     training_prevalence : array of shape (k,)
     size : int
         Number of instances of the bag.
@@ -93,7 +93,7 @@ class Estimate:
     converged : bool
         Whether the solver converged.
     uncertainty : Uncertainty
-        The source of the limits, from which covariance and joint region are computed.
+        The source of the intervals, from which covariance and joint region are computed.
     decisions : Decisions or None
         The classifier's decisions on the pool; None if the method has no classifier.
     number : int
@@ -105,7 +105,7 @@ class Estimate:
 
     See Also
     --------
-    kdey.Estimates : Prevalences of many bags with limits.
+    kdey.Estimates : Prevalences of many bags with intervals.
     kdey.difference : Compare two bags.
     kdey.plots.IntervalsDisplay : Draw an estimate.
 
@@ -151,12 +151,12 @@ class Estimate:
 
     @property
     def method(self) -> str:
-        """How the limits were computed: "analytic", "bootstrap" or "none"."""
+        """How the intervals were computed: "analytic", "bootstrap" or "none"."""
         return self.uncertainty.method
 
     @property
     def template_noise(self) -> bool:
-        """Whether the limits include the uncertainty of the templates from limited training."""
+        """Whether the intervals include the uncertainty of the templates from limited training."""
         return self.uncertainty.template_noise
 
     @property
@@ -201,9 +201,9 @@ class Estimate:
         return self.uncertainty.region(self.confidence)
 
     def merge(self, merge: Mapping[Any, Any]) -> Estimate:
-        """Return the shares of groups of classes, with the limits of their sums.
+        """Return the shares of groups of classes, with the intervals of their sums.
 
-        The limits follow from the covariance of the errors or from the bootstrap draws, so that
+        The intervals follow from the covariance of the errors or from the bootstrap draws, so that
         the sum of two classes that can hardly be told apart may be known well.
 
         Parameters
@@ -376,7 +376,7 @@ class Estimate:
         return kdey.write_report(path, self, **parts)
 
     def plot(self, *, truth: ArrayLike | None = None, ax: Any = None) -> Any:
-        """Draw the estimate and its limits; needs matplotlib (``pip install 'kdey[plot]'``).
+        """Draw the estimate and its intervals; needs matplotlib (``pip install 'kdey[plot]'``).
 
         Parameters
         ----------
@@ -399,7 +399,7 @@ class Estimate:
         return estimate_overview(self)
 
     def __str__(self) -> str:
-        """Return a table of the shares and limits, as fractions."""
+        """Return a table of the shares and intervals, as fractions."""
         return estimate_text(self)
 
     def __repr__(self) -> str:
@@ -500,7 +500,7 @@ class Estimates(Sequence[Estimate]):
 
     See Also
     --------
-    kdey.Estimate : Prevalences of one bag with limits.
+    kdey.Estimate : Prevalences of one bag with intervals.
     kdey.predict_groups : Estimate the groups of a table.
 
     Examples
@@ -714,7 +714,7 @@ class Estimates(Sequence[Estimate]):
         return json.dumps(bags, allow_nan=False)
 
     def plot(self, *, ax: Any = None, classes: Sequence[Any] | None = None) -> Any:
-        """Draw the shares of the bags in their order, with limits.
+        """Draw the shares of the bags in their order, with intervals.
 
         Needs matplotlib (``pip install 'kdey[plot]'``).
 

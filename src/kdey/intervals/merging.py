@@ -1,11 +1,12 @@
 r"""Sums of estimates: of classes that are merged after the fit, and of strata.
 
 **Merged classes.** Classes that can hardly be told apart have errors that nearly cancel in their
-sum, so that its limits follow from the covariance of the errors, or from the bootstrap draws, and
-not from the limits of the classes. The variance of a sum depends on the sum: that of an absent one
-is nearly zero, and limits by it would be too. The limits are therefore all t whose distance from
-the centre is at most q standard errors at t, where the classes share t, and the others the rest, as
-estimated. A sum of all classes but one has the limits of that class, mirrored.
+sum, so that its interval follows from the covariance of the errors, or from the bootstrap draws,
+and not from the intervals of the classes. The variance of a sum depends on the sum: that of an
+absent one is nearly zero, and the width of an interval by it would be too. The interval is
+therefore all t whose distance from the centre is at most q standard errors at t, where the classes
+share t, and the others the rest, as estimated. A sum of all classes but one has the interval
+of that class, mirrored.
 
 **Strata.** Every stratum is a bag of its own, with prevalence :math:`\alpha_h`. The prevalence of
 the population is
@@ -51,7 +52,7 @@ from kdey.validation import check_classes
 
 #: Intervals that are wider than this exclude hardly any share.
 _VAGUE = 0.95
-#: Steps of the iteration for an end of the limits of a sum; it converges like that of Wilson's.
+#: Steps of the iteration for an end of the interval of a sum; it converges like that of Wilson's.
 _STEPS = 6
 
 
@@ -128,10 +129,10 @@ class Merging:
         return g == k and bool((self.matrix == np.eye(k)).all())
 
     def apply(self, estimate: Estimate) -> Estimate:
-        """Return the estimate of the groups, with the limits of their sums.
+        """Return the estimate of the groups, with the intervals of their sums.
 
-        A group of a single class keeps the limits of the class, and a group of all classes but one
-        has what that class leaves. Intervals that tell nothing have a note.
+        A group of a single class keeps the interval of the class, and a group of all classes but
+        one has what that class leaves. Intervals that tell nothing have a note.
 
         Parameters
         ----------
@@ -171,18 +172,18 @@ class Merging:
         )
 
     def _notes(self, widths: Array, is_sum: NDArray[np.bool_]) -> list[str]:
-        """Return a sentence about sums whose limits exclude hardly any share, and why."""
+        """Return a sentence about sums whose intervals exclude hardly any share, and why."""
         vague = self.names[is_sum & (widths > _VAGUE)].tolist()
         if not vague:
             return []
         return [
-            f"the limits of {', '.join(map(str, vague))} exclude hardly any share: the error of a "
-            "sum follows from that of its classes, some of which can hardly be told apart from "
+            f"the intervals of {', '.join(map(str, vague))} exclude hardly any share: the error of "
+            "a sum follows from that of its classes, some of which can hardly be told apart from "
             "other classes; put those into the same group"
         ]
 
     def _widened(self, low: Array, high: Array, estimate: Estimate) -> tuple[Array, Array]:
-        """Return limits whose ends are q standard errors from the centre by the variance there."""
+        """Return intervals with ends q standard errors from the centre by the variance there."""
         inner, (g, k) = estimate.uncertainty, self.matrix.shape
         centre = inner.centre()
         if centre is None or not np.isfinite(inner.covariance()).all():
@@ -192,8 +193,8 @@ class Merging:
         low, high = low.copy(), high.copy()
         for row, members in enumerate(self.matrix):
             middle = float(members @ centre)
-            for limits, side in ((low, -1.0), (high, 1.0)):
-                t = float(limits[row])
+            for ends, side in ((low, -1.0), (high, 1.0)):
+                t = float(ends[row])
                 for _ in range(_STEPS):
                     there = _with_share(mix, members, min(max(t, 0.5 / k / estimate.size), 1.0))
                     covariance = inner.covariance_at(there)
@@ -201,7 +202,7 @@ class Merging:
                         break
                     error = np.sqrt(max(float(members @ covariance @ members), 0.0))
                     t = min(max(middle + side * quantile * error, 0.0), 1.0)
-                limits[row] = min(limits[row], t) if side < 0 else max(limits[row], t)
+                ends[row] = min(ends[row], t) if side < 0 else max(ends[row], t)
         return low, high
 
     def apply_all(self, estimates: Estimates) -> Estimates:
@@ -257,12 +258,12 @@ class MergedUncertainty(Uncertainty):
 
     @property
     def template_noise(self) -> bool:
-        """Whether the limits include the uncertainty that a limited training set leaves."""
+        """Whether the intervals include the uncertainty that a limited training set leaves."""
         return self.inner.template_noise
 
     @property
     def shared_model(self) -> Model | None:
-        """The fitted model whose template errors the limits include, or None."""
+        """The fitted model whose template errors the intervals include, or None."""
         return self.inner.shared_model
 
     def bootstrap_draws(self) -> Array | None:
@@ -310,7 +311,7 @@ def _with_share(mix: Array, members: Array, t: float) -> Array:
 
 
 def _quantile(estimate: Estimate, n_groups: int, freedom: float) -> float:
-    """Return the number of standard errors between the centre and a limit."""
+    """Return the number of standard errors between the centre and an end."""
     tail = (1.0 - estimate.confidence) / 2.0 / (n_groups if estimate.simultaneous else 1)
     return float(-ndtri(tail) if np.isinf(freedom) else -stdtrit(freedom, tail))
 
@@ -352,7 +353,7 @@ def _label_array(names: list[Any]) -> NDArray[Any]:
 def intervals_of_sums(
     shares: Array, uncertainty: Uncertainty, estimate: Estimate
 ) -> tuple[Array, Array]:
-    """Return the limits of sums of shares, by their draws or by their covariance.
+    """Return the intervals of sums of shares, by their draws or by their covariance.
 
     Parameters
     ----------
@@ -418,7 +419,7 @@ class StratifiedUncertainty(Uncertainty):
 
     @property
     def template_noise(self) -> bool:
-        """Whether the limits include the uncertainty that a limited training set leaves."""
+        """Whether the intervals include the uncertainty that a limited training set leaves."""
         return all(part.template_noise for part in self.parts)
 
     @property

@@ -6,28 +6,28 @@ With q, T and V as in ``moments.py``, the distance of a prevalence from what the
 
 with V taken near the minimum of Q over the simplex, the moment estimate :math:`\hat x`. For class i
 and a share t let v(t) be the variance of the class if it had the share t and the others shared
-the rest as estimated, and v_0 that behind V. The limits of the class are the ends of the set of
+the rest as estimated, and v_0 that behind V. The interval of the class has the ends of the set of
 all t with
 
 .. math:: D(t) = \min \{ Q(\alpha) : \alpha_i = t, \alpha \text{ in the simplex} \} - Q(\hat x)
           \le c(t)^2 \, \frac{v(t)}{v_0}
 
 where c(t) is the quantile of Student's t with Satterthwaite's degrees of freedom of v(t). The other
-classes are not negative either, which limits around the unconstrained :math:`T^{-1} q` ignore:
+classes are not negative either, which intervals around the unconstrained :math:`T^{-1} q` ignore:
 where classes are hard to distinguish the profile halves the width. T is inverted for v only, so
 that classes which cannot be distinguished need no special case. With two classes and
-:math:`\hat x` inside the simplex the limits are the roots of a quadratic: Wilson's score interval
+:math:`\hat x` inside the simplex the ends are the roots of a quadratic: Wilson's score interval
 with perfect classes, Fieller's with template noise alone.
 
 V is too small if a class with few labels has a share that the moment estimate does not show: the
-estimate may have sent it to other classes, whose limits would then be sure of that. Where another
-class has few labels we therefore also try prevalences with :math:`\alpha_i = t` that give it half
-of the rest, and the nearest ones from there, each judged by the V at this very prevalence; the
-smallest value counts. Any prevalence bounds a minimum from above: this can only widen the limits.
+estimate may have sent it to other classes, whose intervals would then be sure of that. Where
+another class has few labels we therefore also try prevalences with :math:`\alpha_i = t` that give
+it half of the rest, and the nearest ones from there, each judged by the V at this very prevalence;
+the smallest value counts. Any prevalence bounds a minimum from above: this only widens intervals.
 
 Each value of D is a quadratic program on a face of the simplex. We solve the programs of all bags,
 classes and sides together, and subtract the certified gap of each from D, so that a program that
-stopped early can widen the limits but not narrow them.
+stopped early can widen the intervals but not narrow them.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ CHUNK = 1 << 20
 SMALLEST_VARIANCE = 1e-12
 #: Share of the trace of V that is added to its diagonal.
 RIDGE = 1e-10
-#: A search for a limit ends when sqrt(D) is this close to the quantile, relative to it.
+#: A search for an end stops when sqrt(D) is this close to the quantile, relative to it.
 TOLERANCE = 1e-7
-#: Largest number of evaluations per limit. Six are typical.
+#: Largest number of evaluations per end. Six are typical.
 MAX_EVALUATIONS = 60
 #: Classes with fewer labels than this can have a share that the moment estimate does not show.
 FEW_LABELS = 50
@@ -66,7 +66,7 @@ SMALLEST_REST = 1e-9
 def profile_intervals(
     equations: MomentEquations, tail: float, unseen: Array | float, n_threads: int = 1
 ) -> tuple[Array, Array, Array]:
-    """Return the limits of every class and bag, and the moment estimates.
+    """Return the intervals of every class and bag, and the moment estimates.
 
     Parameters
     ----------
@@ -473,7 +473,7 @@ def _other_classes(k: int) -> Indices:
 def _crossings(
     excess: Callable[[Indices, Array], Array], pairs: Indices, inside: Array, ends: Array
 ) -> Array:
-    """Return where a function crosses zero between a point inside the limits and an end.
+    """Return where a function crosses zero between a point inside the interval and an end.
 
     The method is that of Anderson and Bjoerck (1973): regula falsi that lowers the value of an
     end which stays for the second time. sqrt(D) is nearly linear in t, so it takes few steps.
@@ -535,7 +535,7 @@ def t_quantile(tail: float, freedom: Array) -> Array:
 
 
 def wilson(prevalence: Array, sizes: Array, tail: Array | float) -> tuple[Array, Array]:
-    """Return Wilson's limits for shares of error-free labels, in the shape of ``prevalence``.
+    """Return Wilson's intervals for shares of error-free labels, in the shape of ``prevalence``.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 r"""The uncertainty of an estimate: covariance of its error, and a joint region of all classes.
 
-An :class:`Uncertainty` is kept beside the limits of each bag. It computes covariance and region on
-access, because a table of a thousand groups needs limits but not a thousand regions.
+An :class:`Uncertainty` is kept beside the intervals of each bag. It computes covariance and region
+on access, because a table of a thousand groups needs intervals but not a thousand regions.
 
 A :class:`Region` is an ellipsoid in log-ratio coordinates. A prevalence p becomes :math:`y =
 \operatorname{clr}(p + \delta)`, where :math:`\delta_i` is five times the standard error of class i.
@@ -13,7 +13,7 @@ logarithm is nearly linear, as the error is there. The region is the set of p wi
 where S is the covariance of y and r a quantile: of Hotelling's distribution in k - 1 dimensions
 with the degrees of freedom of S, or of the bootstrap replicates themselves. Replicates of a bag
 without a class never show it, however many of the population belong to it: S is therefore at least
-the covariance that error-free labels of the bag would have, as limits are at least as wide as
+the covariance that error-free labels of the bag would have, as intervals are at least as wide as
 Wilson's.
 """
 
@@ -56,7 +56,7 @@ class Region:
 
     See Also
     --------
-    kdey.Estimate : Prevalences of one bag with limits.
+    kdey.Estimate : Prevalences of one bag with intervals.
 
     Examples
     --------
@@ -279,19 +279,19 @@ def whole_simplex(n_classes: int, confidence: float) -> Region:
 
 
 class Uncertainty:
-    """The uncertainty behind the limits of one bag, from which other measures are computed."""
+    """The uncertainty behind the intervals of one bag, from which other measures are computed."""
 
-    #: How the limits were computed: "analytic", "bootstrap" or "none".
+    #: How the intervals were computed: "analytic", "bootstrap" or "none".
     method: ClassVar[str] = "none"
 
     @property
     def template_noise(self) -> bool:
-        """Whether the limits include the uncertainty that a limited training set leaves."""
+        """Whether the intervals include the uncertainty that a limited training set leaves."""
         return self.shared_model is not None and self.shared_model.is_learnt
 
     @property
     def shared_model(self) -> Model | None:
-        """The fitted model whose template errors the limits include, or None.
+        """The fitted model whose template errors the intervals include, or None.
 
         The errors of two estimates with the same shared model are correlated.
         """

@@ -3,9 +3,9 @@ r"""Estimation with labels: three estimates side by side, a test and a sentence.
 The steps: the estimate without labels, the joint estimate under label shift, predictions adapted to
 it, from these the prediction-powered estimate and the test, and the labels alone.
 
-No estimate is chosen by the test: choosing by a test with little power gives limits that cover too
-rarely. The prediction-powered estimate is believed unless the caller says otherwise, because its
-limits hold whatever has shifted; the test says what the estimate under label shift is worth.
+No estimate is chosen by the test: choosing by a test with little power gives intervals that cover
+too rarely. The prediction-powered estimate is believed unless the caller says otherwise, because
+its intervals hold whatever has shifted; the test says what the estimate under label shift is worth.
 
 **The predictions** f of the labels are posteriors adapted to an estimate :math:`\alpha` (see
 :mod:`kdey.intervals.moments`). Under label shift their mean in a bag is T times its prevalence,
@@ -70,7 +70,7 @@ NO_PREDICTIONS = (
 )
 #: Why each estimate may be believed.
 _REASONS = {
-    PREDICTION_POWERED: "whose limits hold whatever has changed since training",
+    PREDICTION_POWERED: "whose intervals hold whatever has changed since training",
     LABELS: "as asked for, which makes no use of the classifier",
     LABEL_SHIFT: "as asked for, which holds only if nothing but the prevalences has changed",
 }
@@ -113,8 +113,9 @@ class LabelledEstimate(Estimate):
         if doubt is not None:
             return (
                 f"the {labels} of this bag may not be a random draw: {doubt}. Estimates that use "
-                "labels which were chosen by what they are may be wrong by more than their limits "
-                "say: draw them at random, give the probabilities of selection, or leave them out"
+                "labels which were chosen by what they are may be wrong by more than their "
+                "intervals say: draw them at random, give the probabilities of selection, "
+                "or leave them out"
             )
         first = f"with {labels} of this bag, believe the {believed} estimate, {_REASONS[believed]}"
         if test is None:
@@ -127,8 +128,8 @@ class LabelledEstimate(Estimate):
             )
         widths = {name: float((e.high - e.low).mean()) for name, e in self.alternatives.items()}
         return (
-            f"{first}; the labels do not contradict label shift ({p}), under which the limits are "
-            f"{widths[LABEL_SHIFT]:.3f} wide on average instead of "
+            f"{first}; the labels do not contradict label shift ({p}), under which the intervals "
+            f"are {widths[LABEL_SHIFT]:.3f} wide on average instead of "
             f"{widths[PREDICTION_POWERED]:.3f}, but labels cannot prove it"
         )
 
@@ -142,7 +143,7 @@ class LabelledEstimate(Estimate):
         apart = (shift.low > labels.high) | (labels.low > shift.high)
         if p is not None and test is not None and not test.rejected and apart.any():
             where = self.classes[int(np.argmax(apart))]
-            return f"the limits of {where!s} by labels and under label shift lie apart"
+            return f"the intervals of {where!s} by labels and under label shift lie apart"
         return None
 
     def with_diagnostics(self, details: dict[str, Any]) -> LabelledEstimate:
@@ -155,9 +156,9 @@ class LabelledEstimate(Estimate):
         return replace(self, alternatives=parts, diagnostics=diagnostics)
 
     def merge(self, merge: Mapping[Any, Any]) -> Estimate:
-        """Raise ValueError: the limits of a sum need the labels, so merge when estimating."""
+        """Raise ValueError: the intervals of a sum need the labels, so merge when estimating."""
         raise ValueError(
-            "the limits of a sum of classes need the labels themselves: use estimate(..., "
+            "the intervals of a sum of classes need the labels themselves: use estimate(..., "
             "labelled=..., merge=...)"
         )
 

@@ -6,7 +6,7 @@ A :class:`LabelledSample` says which instances have labels, and how they were ch
 
 .. math:: (t - a)^2 \le q^2 \, [v + s\, t (1 - t)]
 
-the roots of a quadratic. With v = 0 and s = 1 / n these are Wilson's limits of n labels.
+the roots of a quadratic. With v = 0 and s = 1 / n this is Wilson's interval of n labels.
 
 **The prediction-powered estimate** is unbiased whatever has shifted. With one-hot labels y of n
 instances L, predictions f of all M instances and U the N unlabelled ones, it corrects the mean
@@ -17,13 +17,13 @@ prediction by what the labels say about its error:
 
 with :math:`\lambda` clipped to [0, 1]. There is one :math:`\lambda` for all classes, because the
 shares would not sum to one otherwise. With :math:`r = y - \lambda f`, and S the sums of squares
-about the mean over L, the limits of class i are all t with
+about the mean over L, the interval of class i has all t with
 
 .. math:: (t - \alpha_i)^2 \le q^2 \Bigl[ \frac{\lambda^2 \mathrm{Var} f_i}{N}
           + \frac{\rho_i\, t (1 - t)}{n} \Bigr], \qquad
           \rho_i = \min\Bigl(1, \frac{S_{r_i} + 3}{S_{y_i} + 3}\Bigr)
 
-so that a class without labels has Wilson's limits; those of Wald, by the variance of r, are far too
+so that a class without labels has Wilson's interval; that of Wald, by the variance of r, is far too
 narrow there. Labels alone are the same with :math:`\lambda = 0`.
 
 Labels that were chosen with known probabilities :math:`\pi` have weights :math:`w = 1/\pi`: the
@@ -40,7 +40,7 @@ of a labelled instance is known:
 .. math:: \sum_U \log (D_j \cdot \alpha) + \sum_L \log \alpha_{y_l}
 
 is the mixture problem as it stands, solved with a certificate. It also holds if instances were
-chosen for labelling by their features. The limits combine the moment estimate :math:`c_U` of the
+chosen for labelling by their features. The intervals combine the moment estimate :math:`c_U` of the
 unlabelled instances with the shares among the labels,
 
 .. math:: c = c_U + G\, (\bar y - c_U), \quad V = V_U - G V_U, \quad G = V_U (V_U + V_L)^-,
@@ -337,7 +337,7 @@ def _probabilities(values: ArrayLike, n_labels: int) -> Array:
 def score_interval(
     estimate: Array, constant: Array | float, slope: Array | float, quantile: float
 ) -> tuple[Array, Array]:
-    """Return the limits of the formula at the top of this file, within [0, 1].
+    """Return the intervals of the formula at the top of this file, within [0, 1].
 
     Parameters
     ----------
@@ -374,7 +374,7 @@ def onto_simplex(shares: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Shares(Uncertainty):
-    """Shares of k classes with limits, as each of the three ways to use labels gives them.
+    """Shares of k classes with intervals, as each of the three ways to use labels gives them.
 
     Attributes
     ----------
@@ -397,7 +397,7 @@ class Shares(Uncertainty):
 
     @property
     def template_noise(self) -> bool:
-        """True: the limits leave out no uncertainty of the templates.
+        """True: the intervals leave out no uncertainty of the templates.
 
         Those under label shift include it, and the others do not depend on the templates.
         """
@@ -413,14 +413,14 @@ class Shares(Uncertainty):
 
 
 def labels_alone(y: Array, sample: LabelledSample, tail: float, population: bool) -> Shares:
-    """Return the shares among the labels, with Wilson's limits; parameters as below."""
+    """Return the shares among the labels, with Wilson's intervals; parameters as below."""
     return prediction_powered(y, np.zeros((sample.size, y.shape[1])), sample, tail, population)
 
 
 def prediction_powered(
     y: Array, f: Array, sample: LabelledSample, tail: float, population: bool
 ) -> Shares:
-    """Return the prediction-powered shares and their limits.
+    """Return the prediction-powered shares and their intervals.
 
     Parameters
     ----------
@@ -430,7 +430,7 @@ def prediction_powered(
         Predictions of all instances.
     sample : LabelledSample
     tail : float
-        Probability outside each end of a limit.
+        Probability outside each end of an interval.
     population : bool
         Whether the target is the population; otherwise it is the bag.
 
@@ -502,7 +502,7 @@ def _weighting_effect(values: Array, weights: Array) -> Array:
 
 
 def within_known(low: Array, high: Array, y: Array, sample: LabelledSample) -> tuple[Array, Array]:
-    """Return limits of this very bag that honour the labels that are known.
+    """Return intervals of this very bag that honour the labels that are known.
 
     Parameters
     ----------
@@ -704,7 +704,7 @@ def label_shift_shares(
     merging: Merging,
     options: Options,
 ) -> Shares:
-    """Return the shares of groups of classes under label shift, with limits.
+    """Return the shares of groups of classes under label shift, with intervals.
 
     Parameters
     ----------
@@ -731,7 +731,7 @@ def label_shift_shares(
     half = quantile * np.sqrt(np.maximum(np.diag(covariance), 0.0))
     low = np.minimum(np.clip(centre - half, 0.0, 1.0), shares)
     high = np.maximum(np.clip(centre + half, 0.0, 1.0), shares)
-    if options.target == "population":  # not narrower than the limits of a bag with all labels
+    if options.target == "population":  # not narrower than the intervals of a bag with all labels
         size = sample.bag_size
         first, last = score_interval(shares, 0.0, 1.0 / size, quantile)
         low, high = np.minimum(low, first), np.maximum(high, last)

@@ -204,7 +204,7 @@ class Solution:
 
     See Also
     --------
-    kdey.Estimate : Prevalences of one bag with limits.
+    kdey.Estimate : Prevalences of one bag with intervals.
 
     Examples
     --------

@@ -128,7 +128,7 @@ class PenalisedProblem(Problem):
 class Penalised(Matching[PenalisedProblem]):
     """Base: the convex problem of ``inner`` plus a quadratic penalty, to a certified optimum.
 
-    Limits are bootstrapped: they show how the penalised estimate varies, and not the bias that a
+    Intervals are bootstrapped: they show how the penalised estimate varies, and not the bias that a
     penalty accepts in exchange.
 
     Attributes

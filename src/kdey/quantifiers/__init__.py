@@ -29,7 +29,7 @@ from kdey.classifiers import adapt_classifier
 from kdey.matching import AnyMatching
 from kdey.model import Model
 from kdey.native import thread_count
-from kdey.posteriors import ClassifierStage, FittedStage, TrainingPosteriors
+from kdey.posteriors import ClassifierStage, FittedStage, TrainingPosteriors, given_stage
 from kdey.quantifiers.base import (
     BaseQuantifier,
     PosteriorsMixin,
@@ -116,7 +116,7 @@ class RowQuantifier(BaseQuantifier):
             raise AttributeError(f"this {type(self).__name__} has no training data")
         return self.model_.training
 
-    def _fit_rows(
+    def _make_model(
         self,
         stage: FittedStage,
         classes: NDArray[Any],
@@ -209,10 +209,8 @@ class FeatureQuantifier(RowQuantifier):
         """
         points = validate_data(self, refuse_levels(for_numpy(X, "X"), "X"), dtype=np.float64)
         codes, classes = self._labels(y)
-        check_consistent_length(points, codes)
-        weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
-        training = TrainingPosteriors(points, codes, weights)
-        return self._fit_rows(FittedStage(None, training), classes)._keep_columns(X, codes, weights)
+        stage = given_stage(points, codes, sample_weight)
+        return self._make_model(stage, classes)._keep_columns(X, codes, stage.training.weights)
 
     def _check_points(self, X: Any) -> None:
         validate_data(self, refuse_levels(for_numpy(X, "X"), "X"), reset=False, dtype=np.float64)
@@ -311,19 +309,33 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
             changes no estimate, hence it is not a parameter of the quantifier: clones, searches
             and wrappers do not need it.
         """
-        return self._fit(X, y, sample_weight, keep_bytes=_kept_bytes(keep_fold_models))
+        keep_bytes = _kept_bytes(keep_fold_models)
+        stage, X, codes, classes = self._training_data(X, y)
+        fitted = stage.fit(X, codes, classes, sample_weight, self.n_jobs, keep_bytes)
+        return self._learn(fitted, X, codes, classes, sample_weight)
 
-    def _fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, **options: Any) -> Self:
-        """Fit on instances; options are those of the classifier stage."""
+    def _training_data(
+        self, X: Any, y: ArrayLike
+    ) -> tuple[ClassifierStage, Any, NDArray[np.int64], NDArray[Any]]:
+        """Return the classifier stage, instances as it takes them, codes of labels, and classes."""
         self._stages()  # raises for invalid parameters before any work
         reader, X, schema = self._read_training(X)
         self._check_training_points(X)
         codes, classes = self._labels(y, stacklevel=5)
         check_consistent_length(X, codes)
         self._warn_of_label_columns(X, schema, codes)
-        stage = reader._classifier_stage()
-        fitted = stage.fit(X, codes, classes, sample_weight, self.n_jobs, **options)
-        self._fit_rows(fitted, classes, prevalence=shares_of(codes, None, len(classes)))
+        return reader._classifier_stage(), X, codes, classes
+
+    def _learn(
+        self,
+        stage: FittedStage,
+        X: Any,
+        codes: NDArray[np.int64],
+        classes: NDArray[Any],
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Make the model of a fitted classifier stage, and keep what is checked of the columns."""
+        self._make_model(stage, classes, prevalence=shares_of(codes, None, len(classes)))
         return self._keep_columns(X, codes, sample_weight)
 
     @unfitted_on_failure
@@ -331,8 +343,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         self._stages()
         self._check_training_points(X)
         codes, classes = self._labels(y)
-        self._fit_rows(stage, classes, prevalence=shares_of(codes, None, len(classes)))
-        return self._keep_columns(X, codes)
+        return self._learn(stage, X, codes, classes)
 
     def _stages(self) -> Stages:
         rows, matching = self.row_spec(), self.matching()
@@ -377,12 +388,10 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         """
         codes, known = self._labels(y, classes)
         p = check_posteriors(posteriors, classes=known)
-        check_consistent_length(p, codes)
-        weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
+        stage = given_stage(p, codes, sample_weight)
         self._forget_features()
-        training = TrainingPosteriors(p, codes, weights)
         device = str(posteriors.device) if on_gpu(posteriors) else None
-        return self._fit_rows(FittedStage(None, training), known, device=device)
+        return self._make_model(stage, known, device=device)
 
     def _inner_estimator(self) -> Any:
         """Return the unfitted classifier that X is passed to."""

@@ -66,8 +66,8 @@ n_jobs : int, optional
 device : {"cpu", "auto", "cuda", "cuda:N", "torch-cpu"} or torch.device
     Where rows are computed and bags solved: the native core, a GPU (extra ``gpu``), or, with
     "auto", a GPU if there is one and the work is large enough. Posteriors that are tensors on
-    a GPU are processed there. So are automatic choices and analytic limits; Gram matrices, the
-    quadratic programs of limits, and bootstraps are left to the host.
+    a GPU are processed there. So are automatic choices and analytic intervals; Gram matrices, the
+    quadratic programs of intervals, and bootstraps are left to the host.
 """
 
 
@@ -445,7 +445,7 @@ class BaseQuantifier(BaseEstimator):
     def predict_groups(
         self, source: Any, by: str | Sequence[str] = (), **keywords: Any
     ) -> Estimates:
-        """Return the prevalences of every group of a table, with limits and a status.
+        """Return the prevalences of every group of a table, with intervals and a status.
 
         See :func:`kdey.predict_groups`, whose keywords it takes.
         """

@@ -39,8 +39,8 @@ def compose(
 ) -> RowQuantifier:
     """Return the method that turns instances into ``rows`` and solves them by ``matching``.
 
-    It is an estimator as all others are: limits, groups, evaluation, search and model files work.
-    ``docs/composing.md`` has examples.
+    It is an estimator as all others are: intervals, groups, evaluation, search and model files
+    work. ``docs/composing.md`` has examples.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ class DecisionsMixin(AggregativeQuantifier):
         sample_weight: ArrayLike | None = None,
         **options: Any,
     ) -> Estimate | Estimates:
-        """As :meth:`aggregate_decisions` with limits, for one bag or for many.
+        """As :meth:`aggregate_decisions` with intervals, for one bag or for many.
 
         Bags and options are those of ``estimate_posteriors``.
         """
@@ -360,7 +360,7 @@ class Ordered(AggregativeQuantifier):
     step of EM by a polynomial instead, which minimises no function.) All are convex and certified.
 
     Shares that really are rough (all items in the middle class, none beside it) are pulled towards
-    a smooth curve, and the limits do not know of it: take the method without the penalty there.
+    a smooth curve, and the intervals do not know of it: take the method without the penalty there.
 
     The order is that of ``classes_``, which are sorted: number the classes if their names do not
     sort in their order. Two classes have no second difference, and the penalty vanishes.

@@ -235,7 +235,7 @@ class ACC(DecisionsMixin, _Adjusting):
     def from_counts(cls, counts: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Return a fitted quantifier from the counts of a validation study.
 
-        Its limits include the uncertainty of the error rates, as if it had been fitted on the
+        Its intervals include the uncertainty of the error rates, as if it had been fitted on the
         instances that were counted.
 
         Parameters
@@ -268,7 +268,7 @@ class ACC(DecisionsMixin, _Adjusting):
         quantifier, k = cls(), len(table)
         names, prevalence = _class_names(k, classes), table.sum(axis=0) / table.sum()
         stage = FittedStage(None, _counted_training(table))
-        return quantifier._fit_rows(stage, names, prevalence=prevalence)
+        return quantifier._make_model(stage, names, prevalence=prevalence)
 
     @classmethod
     def from_rates(
@@ -284,9 +284,9 @@ class ACC(DecisionsMixin, _Adjusting):
         """Return a fitted binary quantifier from a test's sensitivity and specificity.
 
         This is the estimator of Rogan and Gladen (1978), restricted to [0, 1]. The second of
-        ``classes`` is the positive one. Without limits the rates count as exactly known. With
-        limits, those of the estimates include the uncertainty of the rates: each rate counts as
-        the result of a study so large that its Wilson limits are as wide as those given.
+        ``classes`` is the positive one. Without intervals the rates count as exactly known. With
+        intervals, those of the estimates include the uncertainty of the rates: each rate counts as
+        the result of a study so large that its Wilson interval is as wide as the one given.
 
         Parameters
         ----------
@@ -295,12 +295,12 @@ class ACC(DecisionsMixin, _Adjusting):
         sensitivity_limits, specificity_limits : pairs (low, high), optional
             Both or none.
         confidence : float
-            Confidence of these limits.
+            Confidence of these intervals.
 
         Raises
         ------
         ValueError
-            If a rate is not in [0, 1] or not within its limits, or only one has limits.
+            If a rate is not in [0, 1] or not within its interval, or only one has an interval.
 
         Examples
         --------
@@ -316,13 +316,13 @@ class ACC(DecisionsMixin, _Adjusting):
             matrix = [[specificity, 1.0 - sensitivity], [1.0 - specificity, sensitivity]]
             return cls.from_misclassification(matrix, classes)
         if sensitivity_limits is None or specificity_limits is None:
-            raise ValueError("give limits of both sensitivity and specificity, or of none")
+            raise ValueError("give intervals of both sensitivity and specificity, or of none")
         yes = counts_from_limits(sensitivity, *sensitivity_limits, confidence, "sensitivity")
         no = counts_from_limits(specificity, *specificity_limits, confidence, "specificity")
         return cls.from_counts([[no[0], yes[1]], [no[1], yes[0]]], classes)
 
     def estimate_counts(self, observed: ArrayLike, **options: Any) -> Estimate:
-        """Return the prevalences of a bag of which only the decisions are known, with limits.
+        """Return the prevalences of a bag of which only the decisions are known, with intervals.
 
         Parameters
         ----------

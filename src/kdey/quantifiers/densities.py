@@ -29,12 +29,14 @@ from kdey.rows.kernel import (
 )
 from kdey.rows.monte_carlo import MonteCarloMap
 from kdey.rows.posterior import DirichletMap, RatioMap
-from kdey.tuning import AutomaticKernel, geometries
+from kdey.tuning import AutomaticKernel, Geometry
 from kdey.validation import check_choice, check_count
 
 #: Geometries whose estimates are averaged by default. Each costs a pass over the training
 #: posteriors at every prediction, and more than two lower the error by 1 to 2 % (decision 0023).
 _AVERAGED = 2
+#: Shrinkages tried with log-ratios.
+_SHRINKAGES = (1e-5, 1e-3, 1e-2, 5e-2)
 
 
 class KDEy(AggregativeQuantifier):
@@ -121,7 +123,7 @@ class KDEy(AggregativeQuantifier):
         rows, matching = self._method(self._kernel_spec())
         if not self._tunes:
             return rows
-        free = geometries(self.kernel, self.shrinkage)
+        free = _geometries(self.kernel, self.shrinkage)
         return AutomaticKernel(rows, free, matching, plan, self._most_members)
 
     def matching(self) -> AnyMatching:
@@ -163,6 +165,17 @@ class KDEy(AggregativeQuantifier):
         references = class_references(self.model_.row_map)
         assert references is not None, "every KDEy method has a kernel"
         return references
+
+
+def _geometries(kernel: str, shrinkage: float | str) -> tuple[Geometry, ...]:
+    """Return the candidate geometries for the parameters; "auto" means all of them."""
+    amounts = _SHRINKAGES if shrinkage == "auto" else (float(shrinkage),)
+    plain = (("gaussian", DEFAULT_SHRINKAGE),)
+    if kernel == "gaussian":
+        return plain
+    name = "aitchison" if kernel == "auto" else kernel
+    ratios = tuple((name, amount) for amount in amounts)
+    return plain + ratios if kernel == "auto" else ratios
 
 
 class KDEyML(KDEy):

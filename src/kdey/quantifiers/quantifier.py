@@ -14,7 +14,6 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import check_consistent_length
 
 from kdey._display import muted
 from kdey.calibration import SeparableWarning
@@ -22,7 +21,7 @@ from kdey.matching import AnyMatching
 from kdey.matching.likelihood import MaximiseLikelihood
 from kdey.model import ONLY_SCORES, InstanceScorer
 from kdey.native import thread_count
-from kdey.posteriors import FittedStage, TrainingPosteriors
+from kdey.posteriors import FittedStage, given_stage
 from kdey.quantifiers import AggregativeQuantifier
 from kdey.quantifiers.base import unfitted_on_failure
 from kdey.quantifiers.densities import EMQ, KDEyML
@@ -33,7 +32,7 @@ from kdey.stacking.pooled_rows import PooledMap, SmoothedRatioRows, StackRecord
 from kdey.tables.features import TableFeatures, is_matrix, table_features
 from kdey.tables.schema import TableSchema
 from kdey.tuning.trials import Tuning, TuningPlan
-from kdey.validation import check_choice, check_weights, refuse_levels
+from kdey.validation import check_choice, refuse_levels
 
 #: Posteriors of one model, or of several by name.
 Scores: TypeAlias = "ArrayLike | Mapping[str, ArrayLike]"
@@ -167,7 +166,11 @@ class Quantifier(AggregativeQuantifier):
             if it is called again with the same data and parameters. The files are pickles, which
             can run code when read: a folder that others can write to is refused.
         """
-        return self._fit(X, y, sample_weight, progress=progress, cache=cache)
+        stage, X, codes, classes = self._training_data(X, y)
+        assert isinstance(stage, PooledStage), "this stage fits all classifiers"
+        data = (X, codes, classes, sample_weight, self.n_jobs)
+        fitted = stage.fit(*data, progress=progress, cache=cache)
+        return self._learn(fitted, X, codes, classes, sample_weight)
 
     def _read_training(self, X: Any) -> tuple[Self, Any, TableSchema | None]:
         """Decide what the columns of a data frame are taken for, unless a schema says it.
@@ -196,10 +199,10 @@ class Quantifier(AggregativeQuantifier):
             pool.n_threads = thread_count(self.n_jobs)
         return self
 
-    def _fit_rows(self, stage: FittedStage, classes: NDArray[Any], **options: Any) -> Self:
+    def _make_model(self, stage: FittedStage, classes: NDArray[Any], **options: Any) -> Self:
         """Make the model, and the record of the pool, of classifiers or of given scores."""
         with muted(SeparableWarning):  # a pool without errors is nothing to worry about
-            super()._fit_rows(stage, classes, **options)
+            super()._make_model(stage, classes, **options)
         pool, row_map = pool_of(stage.classifier), self.row_map_
         self.stack_: StackRecord
         if isinstance(row_map, PooledMap):
@@ -235,13 +238,11 @@ class Quantifier(AggregativeQuantifier):
         codes, known = self._labels(y, classes)
         names = _score_names(posteriors)
         p = InstanceScorer(score_names=names).matrix(posteriors, known)
-        check_consistent_length(p, codes)
-        weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
+        stage = given_stage(p, codes, sample_weight)
         self._forget_features()
-        training = TrainingPosteriors(p, codes, weights)
-        methods = usable_methods(self._member_methods(), training)
+        methods = usable_methods(self._member_methods(), stage.training)
         rows = PooledMap(names, methods, SmoothedRatioRows(self._plan()))
-        return self._fit_rows(FittedStage(None, training), known, rows=rows, score_names=names)
+        return self._make_model(stage, known, rows=rows, score_names=names)
 
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""

@@ -147,7 +147,7 @@ SAMPLINGS = ("quasi-random", "plain")
 
 _CHOICES = ("auto", *SAMPLINGS)
 
-#: The automatic number of points: this many per class, within the limits.
+#: The automatic number of points: this many per class, within these bounds.
 _PER_CLASS, _FEWEST, _MOST = 500, 2_000, 10_000
 
 #: Relative differences below this are rounding, and must not decide how references are ordered.

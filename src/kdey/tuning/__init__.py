@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.classifiers import ClassifierOutput, strictest
-from kdey.kernels import DEFAULT_SHRINKAGE, transform
+from kdey.kernels import transform
 from kdey.matching import AnyMatching
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows import CompositeMap, RowMap, RowSpec, TuningEffort
@@ -61,8 +61,6 @@ _LOW, _HIGH, _COARSE, _BIN_STRIDES = 2, 14, (4, 6, 8, 10, 12), (1,)
 _FALLBACK_BINS = 8
 #: A kernel with its shrinkage.
 Geometry: TypeAlias = tuple[str, float]
-#: Shrinkages tried with log-ratios.
-SHRINKAGES = (1e-5, 1e-3, 1e-2, 5e-2)
 #: Places of the lattice per doubling of the bandwidth. The coarse grid has one place per doubling,
 #: and two rounds refine it.
 _PER_OCTAVE, _BANDWIDTH_STRIDES = 4, (2, 1)
@@ -212,17 +210,6 @@ class AutomaticBins(ChoosingSpec):
 
 def _bins(place: int) -> int:
     return round(math.pow(2.0, place / 2))
-
-
-def geometries(kernel: str, shrinkage: float | str) -> tuple[Geometry, ...]:
-    """Return the candidate geometries for the parameters; "auto" means all of them."""
-    amounts = SHRINKAGES if shrinkage == "auto" else (float(shrinkage),)
-    plain = (("gaussian", DEFAULT_SHRINKAGE),)
-    if kernel == "gaussian":
-        return plain
-    name = "aitchison" if kernel == "auto" else kernel
-    ratios = tuple((name, amount) for amount in amounts)
-    return plain + ratios if kernel == "auto" else ratios
 
 
 @dataclass(frozen=True)
