@@ -45,12 +45,15 @@ def _served() -> str:
     path = f"{folder.name}/socket"
     words = [sys.executable, __file__, "serve", path]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_plain())
-    assert process.stdin is not None
+    atexit.register(_stop, process, folder)
     assert process.stdout is not None
-    atexit.register(folder.cleanup)
-    atexit.register(process.stdin.close)
     assert process.stdout.readline() == b"ready\n"
     return path
+
+
+def _stop(process: subprocess.Popen[bytes], folder: tempfile.TemporaryDirectory[str]) -> None:
+    process.communicate()  # closes its standard input, and waits for its end
+    folder.cleanup()
 
 
 def _plain() -> dict[str, str]:
