@@ -23,10 +23,11 @@ import numpy as np
 # ------------------------------------------------------------------------------------- answers
 
 #: Columns and keys that are compared as cases of their own, because a change may be meant for them
-#: alone: what the check of the fit says, and the limits.
+#: alone: what the check of the fit says, the limits, and the distribution that they come from.
 APART = {
     "checks": re.compile(r"fit_p_value|status(_against)?|diagnostics"),
     "limits": re.compile(r"(\w+_)?(low|high)(\[.*\])?"),
+    "spread": re.compile(r"covariance|distances|contains|corrected|draws"),
 }
 
 

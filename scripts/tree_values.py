@@ -200,11 +200,13 @@ def estimate_values(estimate: Any) -> list[Any]:
     drawn = estimate.draws
     return [
         estimate.to_dict(),
-        estimate.covariance,
-        region.distance(np.array([estimate.estimate, uniform])),
-        region.contains(uniform),
-        np.zeros(0) if estimate.corrected is None else estimate.corrected,
-        np.zeros(0) if drawn is None else drawn,
+        {
+            "covariance": estimate.covariance,
+            "distances": region.distance(np.array([estimate.estimate, uniform])),
+            "contains": region.contains(uniform),
+            "corrected": np.zeros(0) if estimate.corrected is None else estimate.corrected,
+            "draws": np.zeros(0) if drawn is None else drawn,
+        },
     ]
 
 
@@ -1053,7 +1055,7 @@ def reports(record: Record) -> None:
 
 
 def stripped(text: str) -> str:
-    """Return a text without what may differ from run to run: dates, versions, digests."""
+    """Return a text without what may differ from run to run: times, versions, digests."""
     import kdey
 
     text = re.sub(r";base64,([A-Za-z0-9+/=]+)", lambda found: _decoded(found[1]), text)
@@ -1061,6 +1063,7 @@ def stripped(text: str) -> str:
     text = re.sub(
         r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?( UTC|Z|[+-]\d\d:\d\d)?", "TIME", text
     )
+    text = re.sub(r"\b\d\d:\d\d\b", "TIME", text)
     text = re.sub(r"\b[0-9a-f]{64}\b", "DIGEST", text)
     return re.sub(r"sha256-[A-Za-z0-9+/=]+", "DIGEST", text)
 

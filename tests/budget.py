@@ -1,7 +1,7 @@
 """Where the time of a test run goes, printed at its end beside what the tests may take.
 
 Nothing fails for being slow: times depend on the machine and on what else it does. The budgets keep
-``make test`` within ten minutes on two idle cores. A folder or a test above its budget is marked,
+``make test`` within six minutes on two idle cores. A folder or a test above its budget is marked,
 and whoever made it slower should have a reason.
 """
 
@@ -15,7 +15,7 @@ import pytest
 
 #: Seconds that all tests together, one folder and one test may take, set-up included. Summed over
 #: workers: on two of them a run takes about half of it.
-ALL, FOLDER, TEST = 1_000.0, 120.0, 10.0
+ALL, FOLDER, TEST = 560.0, 90.0, 10.0
 SLOWEST = 10
 
 

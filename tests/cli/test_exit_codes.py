@@ -95,10 +95,8 @@ main()
     [
         (("inspect",), "no reader"),
         (("--help",), "no reader"),
-        (("data", "list"), "no reader"),
         (("estimate", "--format", "parquet"), "closed"),
         (("--version",), "closed"),
-        (("inspect",), "full"),
         (("data", "list"), "full"),
     ],
 )

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import kdey
+from tests.documents import commands
 from tests.documents.pages import Block, Page
 
 BASH = shutil.which("bash")
@@ -100,8 +101,9 @@ def assert_prints(printed: str, shown: str, tolerance: float = 0.02) -> None:
 def _environment(folder: Path) -> dict[str, str]:
     tools = folder.parent / f"{folder.name}-tools"
     tools.mkdir(exist_ok=True)
-    for name, module in (("python", ""), ("kdey", " -m kdey.cli")):
-        (tools / name).write_text(f'#!/bin/sh\nexec "{sys.executable}"{module} "$@"\n')
+    python = f'#!/bin/sh\nexec "{sys.executable}" "$@"\n'
+    for name, text in (("python", python), ("kdey", commands.script())):
+        (tools / name).write_text(text)
         (tools / name).chmod(0o755)
     return {
         "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",

@@ -51,7 +51,7 @@ def finish(log: Path, kill_after: float | None = None) -> tuple[str, float]:
 def test_killed_at_random_moments_and_taken_up_again(tmp_path: Path) -> None:
     expected, length = finish(tmp_path / "whole.log")
     log, rng, sizes = tmp_path / "killed.log", random.Random(time.time_ns()), []
-    for _ in range(4):
+    for _ in range(2):
         finish(log, kill_after=rng.uniform(0.0, 0.6) * length)
         sizes.append(log.stat().st_size if log.exists() else 0)
     assert sizes == sorted(sizes), "finished candidates were lost"
@@ -118,24 +118,32 @@ def test_finished_work_is_not_repeated(tmp_path: Path, data: Any) -> None:
         assert np.array_equal(first.cv_results_[name], second.cv_results_[name])
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[bytes]]:
+    """Return the scores of a search, and the lines of its log."""
+    path = tmp_path_factory.mktemp("finished") / "log"
+    made = search(path, refit=False).fit(*blobs(250, seed=3))
+    return made.cv_results_["mean_test_score"], path.read_bytes().splitlines(keepends=True)
+
+
 @pytest.mark.parametrize("lines", [0, 1, 2, 3, 4])
 @pytest.mark.parametrize("cut", [0, 1, 25])
 def test_a_log_cut_anywhere_gives_the_same_result(
-    tmp_path: Path, data: Any, lines: int, cut: int
+    tmp_path: Path, data: Any, finished: tuple[Any, list[bytes]], lines: int, cut: int
 ) -> None:
+    whole, full = finished
     path = tmp_path / "log"
-    whole = search(path, refit=False).fit(*data).cv_results_["mean_test_score"]
-    full = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(full[:lines]) + full[lines][:cut])
     again = search(path, refit=False).fit(*data).cv_results_["mean_test_score"]
     assert np.array_equal(whole, again)
     assert len(path.read_bytes().splitlines()) == 5
 
 
-def test_a_damaged_line_is_left_out_and_done_again(tmp_path: Path, data: Any) -> None:
-    path = tmp_path / "log"
-    whole = search(path, refit=False).fit(*data).cv_results_["mean_test_score"]
-    lines = path.read_bytes().splitlines(keepends=True)
+def test_a_damaged_line_is_left_out_and_done_again(
+    tmp_path: Path, data: Any, finished: tuple[Any, list[bytes]]
+) -> None:
+    whole, full = finished
+    path, lines = tmp_path / "log", list(full)
     lines[2] = lines[2].replace(b"0.", b"1.", 1)
     path.write_bytes(b"".join(lines))
     with pytest.warns(UserWarning, match="1 damaged line"):

@@ -12,7 +12,12 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import kdey
+from kdey import native
 from kdey.groups import predict_groups
+
+pytestmark = pytest.mark.skipif(
+    not native.available(), reason="what stands around the methods is the same on both paths"
+)
 
 C = LogisticRegression(max_iter=200)
 #: Each method with a grid of two settings, for three classes or for two.

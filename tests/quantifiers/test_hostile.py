@@ -27,6 +27,8 @@ METHODS = {
 }
 #: One per kind of row and problem, where all would say the same.
 FEW = ["CC", "PACC", "EMQ", "DIR", "DM-HD", "DM-CS", "KDEyML", "KDEyCS", "KDEyHD"]
+#: Those that hand the labels on to quantifiers inside.
+WRAPPERS = ["OneVsAll-HDy", "Median-KDEyML", "Ensemble-PACC", "Ordered-PACC"]
 
 
 def posteriors(k: int, n: int = 120, seed: int = 0) -> tuple[Any, Any]:
@@ -116,7 +118,7 @@ def test_bad_posteriors_of_a_bag_are_refused_by_name(name: str, case: str) -> No
 
 
 @pytest.mark.parametrize("case", BAD)
-@pytest.mark.parametrize("name", [*FEW, "OneVsAll-HDy", "Median-KDEyML", "Ensemble-PACC"])
+@pytest.mark.parametrize("name", [*FEW, *WRAPPERS])
 def test_bad_training_posteriors_are_refused_by_name(name: str, case: str) -> None:
     change, message = BAD[case]
     p, y = posteriors(3)
@@ -203,7 +205,7 @@ def test_bad_bags_are_refused(name: str) -> None:
             q.aggregate_bags(p, bags)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", [*FEW, *WRAPPERS, "HDy-binary"])
 def test_labels_of_any_kind_name_the_classes(name: str) -> None:
     k = METHODS[name][1]
     p, y = posteriors(k)
