@@ -154,7 +154,7 @@ def _try_damaged(
             notes = doors.notes_of(data, Path(folder))
             doors.by_file(quantifier, table, data, Path(folder), doors.ReadOptions())
         except (ValueError, TypeError) as error:
-            tally.refuse(str(error))
+            tally.refuse(str(error).replace(folder, damage))
             return
         except Exception:
             tally.fault(number, f"{damage}: {traceback.format_exc(limit=-3)}")
