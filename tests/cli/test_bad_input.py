@@ -140,7 +140,9 @@ def test_missing_columns_are_named(estimating: Any) -> None:
 
 def test_text_where_training_had_numbers(estimating: Any) -> None:
     table = changed(without(rows(), "kind"), 9, width="wide")
-    estimating(table, says=("'width' must hold numbers, but row 10 has 'wide'",))
+    estimating(
+        table, says=("'width' must hold numbers, but row 10 has 'wide'", "--missing-values wide")
+    )
 
 
 def test_missing_values(estimating: Any) -> None:
