@@ -10,7 +10,7 @@ import csv
 import datetime as dt
 import gzip
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ class TextDialect:
     packed : bool
         Whether the file is gzipped.
     date_format : str
-        How dates are written.
+        How dates are written; "excel": as serial numbers.
     options : ReadOptions
         What the user says; all else is to be found.
     """
@@ -50,7 +50,7 @@ class TextDialect:
 
 
 GERMAN = "%d.%m.%Y"
-#: Ten dialects, as programs and countries write them.
+#: Dialects, as programs and countries write them.
 DIALECTS = {
     "plain": TextDialect(),
     "windows": TextDialect(line_end="\r\n", encoding="utf-8-sig"),
@@ -68,6 +68,9 @@ DIALECTS = {
     "american": TextDialect(
         date_format="%m/%d/%Y", options=ReadOptions(date_format="%m/%d/%Y"), line_end="\r\n"
     ),
+    "year first": TextDialect(";", line_end="\r", quoting=csv.QUOTE_ALL, date_format="%Y/%m/%d"),
+    "serial": TextDialect(date_format="excel", options=ReadOptions(date_format="excel")),
+    "spoken": TextDialect(date_format="%d %b %Y", options=ReadOptions(date_format="%d %b %Y")),
 }
 
 
@@ -80,7 +83,15 @@ def cell_text(value: Any, dialect: TextDialect) -> str:
     if isinstance(value, float):
         plain = repr(int(value)) if value == int(value) else repr(value)
         return plain.replace(".", dialect.decimal)
-    return value.strftime(dialect.date_format) if isinstance(value, dt.date) else str(value)
+    if isinstance(value, dt.date):
+        as_number = dialect.date_format == "excel"
+        return str(serial(value)) if as_number else value.strftime(dialect.date_format)
+    return str(value)
+
+
+def serial(day: dt.date) -> int:
+    """Return the number that spreadsheets keep in the place of a day since March 1900."""
+    return (day - dt.date(1899, 12, 30)).days
 
 
 def text_file(table: RandomTable, dialect: TextDialect) -> bytes | None:
@@ -113,25 +124,51 @@ def parquet_file(table: RandomTable) -> bytes:
     return stream.getvalue()
 
 
-def excel_file(table: RandomTable) -> bytes:
-    """Return a table as an Excel file, numbers and dates in cells of their types."""
+def excel_file(table: RandomTable, *, merged: bool = False, as_numbers: bool = False) -> bytes:
+    """Return a table as an Excel file, numbers and dates in cells of their types.
+
+    Parameters
+    ----------
+    table : RandomTable
+    merged : bool
+        Whether equal keys of rows that follow each other are one cell.
+    as_numbers : bool
+        Whether dates are plain numbers, without the format that makes them dates.
+    """
     import xlsxwriter
 
     stream = io.BytesIO()
     with xlsxwriter.Workbook(stream, {"in_memory": True}) as book:
-        sheet, dates = book.add_worksheet(), book.add_format({"num_format": "yyyy-mm-dd"})
+        sheet = book.add_worksheet()
+        dates = None if as_numbers else book.add_format({"num_format": "yyyy-mm-dd"})
         for place, (name, column) in enumerate(table.columns.items()):
             sheet.write_string(0, place, name)
-            for row, value in enumerate(column, start=1):
-                if isinstance(value, str):
-                    sheet.write_string(row, place, value)
-                elif isinstance(value, bool):
-                    sheet.write_boolean(row, place, value)
-                elif isinstance(value, dt.date):
-                    sheet.write_datetime(row, place, value, dates)
-                elif value is not None:
-                    sheet.write_number(row, place, value)
+            for start, stop in _runs(column, merged and name in table.keys):
+                if stop - start > 1:
+                    sheet.merge_range(start + 1, place, stop, place, "")
+                _write(sheet, start + 1, place, column[start], dates)
     return stream.getvalue()
+
+
+def _write(sheet: Any, row: int, place: int, value: Any, dates: Any) -> None:
+    if isinstance(value, str):
+        sheet.write_string(row, place, value)
+    elif isinstance(value, bool):
+        sheet.write_boolean(row, place, value)
+    elif isinstance(value, dt.date):
+        sheet.write_number(row, place, serial(value), dates)
+    elif value is not None:
+        sheet.write_number(row, place, value)
+
+
+def _runs(column: list[Any], merged: bool) -> Iterator[tuple[int, int]]:
+    """Yield where runs of equal values begin and end; each value by itself unless merged."""
+    start = 0
+    for stop in range(1, len(column) + 1):
+        same = stop < len(column) and column[stop] == column[start] and column[start] is not None
+        if not (merged and same):
+            yield start, stop
+            start = stop
 
 
 def by_file(
@@ -147,6 +184,13 @@ def by_file(
     asked = Request(grouping, SCORES, options=Options(missing="drop", check_fit=False))
     rows: Rows = estimate_table(quantifier, file, asked).to_frame().to_pylist()
     return rows
+
+
+def notes_of(data: bytes, folder: Path) -> tuple[str, ...]:
+    """Return what is pointed out when a file is opened."""
+    path = folder / "table"
+    path.write_bytes(data)
+    return TableFile.open(str(path)).notes
 
 
 def by_frame(quantifier: Any, table: RandomTable, frame: Any) -> Rows:

@@ -113,6 +113,22 @@ def _texts(pool: tuple[str, ...]) -> Callable[[np.random.Generator], list[tuple[
     return draw
 
 
+#: Keys that look alike, and those that need more than one code point or none that is seen.
+_UNSEEN = (
+    "A",
+    "A\u200b",
+    "\u200eA",
+    "A\u00ad",
+    "e\u0301",
+    "é",
+    "a\u00a0b",
+    "a b",
+    "\u2060",
+    "ﬁ",
+    "fi",
+)
+
+
 def _days(rng: np.random.Generator) -> list[tuple[Any, str]]:
     days = [dt.date(2023, 11, 1) + dt.timedelta(int(n)) for n in rng.integers(0, 120, 8)]
     return [(day, day.replace(day=1).isoformat()) for day in days]
@@ -136,6 +152,7 @@ KINDS: dict[str, Callable[[np.random.Generator], list[tuple[Any, str]]]] = {
     "codes": _texts(_CODES),
     "ids": _texts(_IDS),
     "words": _texts(_WORDS),
+    "unseen": _texts(_UNSEEN),
     "days": _days,
     "clashing": _clashing,
     "objects": _objects,

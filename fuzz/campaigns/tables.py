@@ -1,9 +1,11 @@
 """The campaign over tables: the same rows through every door give the same groups.
 
-A case is a random table. It is written as text in ten dialects, as Parquet and as Excel, and made a
-frame of pandas, polars, pyarrow and Dask. Each door must give the groups that are known from the
+A case is a random table. It is written as text in many dialects, as Parquet and as Excel, and made
+a frame of pandas, polars, pyarrow and Dask. Each door must give the groups that are known from the
 making of the table, with the counts and prevalences that plain loops give, or refuse the table with
-a message that names the column; only tables that are ambiguous may be refused.
+a message that names the column; only tables that are ambiguous may be refused. Cases of the kind
+"damaged" are text files with something the matter: they may be refused or pointed out, and must not
+give another answer in silence.
 """
 
 from __future__ import annotations
@@ -18,24 +20,33 @@ from typing import Any
 import numpy as np
 
 from fuzz.campaigns import table_doors as doors
+from fuzz.campaigns.table_damage import DAMAGES
 from fuzz.campaigns.table_rows import CLASSES, KINDS, OF_OBJECTS, RandomTable, random_table
 from fuzz.campaigns.tally import Tally
 from kdey import PACC
 from kdey.tables.columns import canonical_text
 
-SHARES = dict.fromkeys(KINDS, 1 / len(KINDS))
+#: The kind of cases whose files are damaged.
+DAMAGED = "damaged"
+SHARES = dict.fromkeys([*KINDS, DAMAGED], 1 / (len(KINDS) + 1))
 #: Doors whose files hold scores with fewer digits.
-_ROUNDED = ("excel",)
+_ROUNDED = ("excel", "excel merged", "excel serial")
 
 Answer = dict[tuple[str, ...], tuple[int, int, list[float]]]
 
 
 def run_case(kind: str, seed: int, number: int, tally: Tally) -> None:
     """Send a random table with a key of ``kind`` through every door; count what came of it."""
-    rng = np.random.default_rng([seed, 2000 + list(KINDS).index(kind), number])
-    table, quantifier = random_table(kind, rng), _fitted()
+    rng = np.random.default_rng([seed, 2000 + list(SHARES).index(kind), number])
+    of = str(rng.choice(["words", "codes"])) if kind == DAMAGED else kind
+    table, quantifier = random_table(of, rng), _fitted()
     expected = _expected(quantifier, table)
     tally.cases += 1
+    if kind == DAMAGED:
+        for name, damage in DAMAGES.items():
+            tally.problems += 1
+            _try_damaged(name, damage(table, rng), quantifier, table, tally, number)
+        return
     with tempfile.TemporaryDirectory() as folder:
         for name, enter in _doors(kind, table, quantifier, Path(folder), rng):
             tally.problems += 1
@@ -77,12 +88,19 @@ def _doors(
         return
     for name, frame in doors.TYPED_FRAMES.items():
         yield name, lambda frame=frame: doors.by_frame(quantifier, table, frame(table))
-    files = {"parquet": doors.parquet_file, "excel": doors.excel_file}
-    for name, write in files.items():
+    files: dict[str, tuple[bytes, doors.ReadOptions]] = {
+        "parquet": (doors.parquet_file(table), doors.ReadOptions()),
+        "excel": (doors.excel_file(table), doors.ReadOptions()),
+        "excel merged": (doors.excel_file(table, merged=True), doors.ReadOptions()),
+    }
+    if kind == "days":
+        serial = doors.excel_file(table, as_numbers=True)
+        files["excel serial"] = (serial, doors.ReadOptions(date_format="excel"))
+    for name, (data, options) in files.items():
         yield (
             name,
-            lambda write=write: doors.by_file(
-                quantifier, table, write(table), folder, doors.ReadOptions()
+            lambda data=data, options=options: doors.by_file(
+                quantifier, table, data, folder, options
             ),
         )
     for name, dialect in doors.DIALECTS.items():
@@ -124,6 +142,27 @@ def _try(
         tally.fault(number, f"{door}: {what}")
         break
     tally.twins += 1
+
+
+def _try_damaged(
+    damage: str, data: bytes, quantifier: Any, table: RandomTable, tally: Tally, number: int
+) -> None:
+    """Count a damaged file as refused or pointed out; an answer without a word is a fault."""
+    with warnings.catch_warnings(record=True) as caught, tempfile.TemporaryDirectory() as folder:
+        warnings.simplefilter("always")
+        try:
+            notes = doors.notes_of(data, Path(folder))
+            doors.by_file(quantifier, table, data, Path(folder), doors.ReadOptions())
+        except (ValueError, TypeError) as error:
+            tally.refuse(str(error).replace(folder, damage))
+            return
+        except Exception:
+            tally.fault(number, f"{damage}: {traceback.format_exc(limit=-3)}")
+            return
+    if notes or any(issubclass(warning.category, UserWarning) for warning in caught):
+        tally.warned += 1
+    else:
+        tally.fault(number, f"{damage}: answered without a word")
 
 
 def _differences(

@@ -6,6 +6,8 @@ Rows of text files are counted as an editor counts lines: the header is row 1.
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +140,9 @@ def test_missing_columns_are_named(estimating: Any) -> None:
 
 def test_text_where_training_had_numbers(estimating: Any) -> None:
     table = changed(without(rows(), "kind"), 9, width="wide")
-    estimating(table, says=("'width' must hold numbers, but row 10 has 'wide'",))
+    estimating(
+        table, says=("'width' must hold numbers, but row 10 has 'wide'", "--missing-values wide")
+    )
 
 
 def test_missing_values(estimating: Any) -> None:
@@ -325,3 +329,31 @@ def test_columns_and_options_are_checked_before_a_model_loads_or_rows_are_read(
     paths = {"M": model, "T": table, "H": tmp_path / "h.parquet"}
     result = run(*(paths.get(text, text) for text in arguments))
     assert (result.exit_code, says in result.stderr) == (2, True), result.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("estimate", "M", "T", "--by", "shpo"),
+        ("compare", "M", "T", "--by", "shpo"),
+        ("report", "M", "T", "--by", "shpo"),
+        ("monitor", "M", "T", "--history", "H", "--time", "dya"),
+    ],
+)
+def test_a_typo_is_answered_without_scikit_learn(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    """Importing it takes longer than all else that a typo needs."""
+    table = write(tmp_path / "t.csv", rows())
+    paths = {"M": tmp_path / "m.kdey", "T": table, "H": tmp_path / "h.parquet"}
+    code = (
+        "import sys\n"
+        "from kdey.cli.__main__ import kdey\n"
+        "try:\n"
+        "    kdey()\n"
+        "except SystemExit as end:\n"
+        "    sys.exit(9 if 'sklearn' in sys.modules else end.code)"
+    )
+    command = [sys.executable, "-c", code, *(str(paths.get(text, text)) for text in arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, "did you mean" in done.stderr) == (2, True), done.stderr

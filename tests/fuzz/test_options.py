@@ -1,11 +1,13 @@
 """Every option of every command with values at random: an answer, or one line and exit code 2.
 
-The options are read from the commands themselves, so a new one is tried as soon as it exists.
+The options are read from the commands themselves, so a new one is tried as soon as it exists. What
+a command reads is there afterwards as it was, whatever was named as its output.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +57,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (place / "c.toml").write_text('method = "cc"\n')
     fit = ("--label", "kind", "--method", "pacc", "-o", place / "m.kdey")
     assert run("fit", place / "l.csv", *fit).exit_code == 0
+    (place / "link.csv").symlink_to("n.csv")
+    (place / "link.kdey").symlink_to("m.kdey")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
         patch.setenv("XDG_CACHE_HOME", str(place / "cache"))
@@ -62,10 +66,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield place
 
 
+#: Files that commands read, and other ways to them.
+INPUTS = ("l.csv", "n.csv", "m.kdey", "s.csv", "c.toml")
 PATHS = (
+    *("./l.csv", "../{here}/n.csv", "link.csv", "link.kdey", "h.parquet", "x.html"),
     *("l.csv", "n.csv", "m.kdey", "empty", "c.toml", ".", "none", "none/x.csv", "x.csv", "x.kdey"),
     *("x.parquet", "x.json", "x.xlsx", "/dev/null", "", "-", "\udc80", "x" * 300),
 )
+#: Names of options and arguments that are paths.
+PATH_NAMES = ("table", "model", "output", "config", "data_dir", "results", "out", "history", "page")
 #: Arguments and options with which a command does its work, and quickly.
 BASES: dict[str, tuple[str, ...]] = {
     "fit": ("l.csv", "--label", "kind", "--method", "pacc", "-o", "o.kdey"),
@@ -125,8 +134,8 @@ def values(option: click.Parameter) -> st.SearchStrategy[str]:
         return st.sampled_from(COSTLY)
     if option.name in ("options", "classifier_options", "grid"):
         kinds.append(st.sampled_from(SETTINGS))
-    if option.name in ("table", "model", "output", "config", "data_dir", "results", "out"):
-        kinds.append(st.sampled_from(PATHS))
+    if isinstance(option.type, click.Path) or option.name in PATH_NAMES:
+        kinds.append(st.sampled_from([path.replace("{here}", Path.cwd().name) for path in PATHS]))
     return st.one_of(kinds)
 
 
@@ -150,9 +159,15 @@ def lines(draw: Any, name: str) -> list[str]:
 
 
 def check(arguments: list[str]) -> None:
-    """Fail unless a command ends with a documented code and says why it refused."""
+    """Fail unless a command ends with a documented code, says why it refused, and spares inputs."""
+    held = {path: path.read_bytes() for path in map(Path, INPUTS)}
+    read = {Path(text).resolve() for text in takewhile(lambda t: t[:1] != "-", arguments)}
     done = run(*arguments)
     said = f"{arguments}: {done.exit_code} {done.output[-800:]} {done.exception!r}"
+    changed = [path for path, data in held.items() if path.read_bytes() != data]
+    for path in changed:  # an output may take the place of a table that this command does not read
+        path.write_bytes(held[path])
+    assert not read & {path.resolve() for path in changed}, said
     assert done.exception is None or isinstance(done.exception, SystemExit), said
     assert "Traceback" not in done.output, said
     finds = ("check", "data")

@@ -8,7 +8,7 @@ import pytest
 
 from fuzz.campaigns.table_doors import DIALECTS
 from fuzz.campaigns.table_rows import KINDS
-from fuzz.campaigns.tables import run_case
+from fuzz.campaigns.tables import DAMAGED, run_case
 from fuzz.campaigns.tally import Tally
 from kdey.tables.columns import canonical_text
 
@@ -37,8 +37,19 @@ def test_every_door_gives_the_same_groups(kind: str) -> None:
     assert (tally.refused == tally.problems) == (kind == "clashing")
 
 
-def test_there_are_ten_dialects() -> None:
-    assert len(DIALECTS) == 10
+def test_damaged_files_are_refused_or_pointed_out() -> None:
+    tally = tried(DAMAGED, 4 * CASES)
+    assert tally.faults == []
+    assert min(tally.refused, tally.warned) > 0
+
+
+def test_a_damage_that_nobody_sees_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kdey.tables.files._check_quotes", lambda *_: [])
+    whats = {fault["what"] for fault in tried(DAMAGED, 20).faults}
+    assert "unclosed quote: answered without a word" in whats
+
+
+def test_dialects_differ() -> None:
     assert len({(d.separator, d.decimal, d.encoding, d.quoting) for d in DIALECTS.values()}) >= 7
 
 

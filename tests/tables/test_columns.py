@@ -54,7 +54,7 @@ def test_truth_values_are_numbers_but_no_numeric_feature() -> None:
 
 def test_a_text_among_numbers_is_named_with_its_row() -> None:
     column = series(pl.Series("x", ["1", "many"]))
-    with pytest.raises(ValueError, match="'x' must hold numbers, but row 12 has 'many'"):
+    with pytest.raises(ValueError, match="'x' must hold numbers, but row 12 has 'many': correct"):
         numbers(column, first=11)
     with pytest.raises(ValueError, match="row 7 has 'many'"):
         numbers(column, first=np.array([3, 7]))

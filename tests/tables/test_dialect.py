@@ -239,3 +239,11 @@ def test_two_encodings_in_one_file_are_refused(tmp_path: Path) -> None:
         opened(tmp_path, gzip.compress(b"\n".join(lines)))
     said = opened(tmp_path, b"\n".join(lines), encoding="cp1252")
     assert columns(said)["place"][1::2] == ["cafÃ©", "café"]
+
+
+def test_a_cell_that_goes_on_after_its_quote_is_pointed_out(tmp_path: Path) -> None:
+    """The quote of the next cell closes this one, and the two are read as one."""
+    path = tmp_path / "t.csv"
+    path.write_text('shop,size,x\na,"1,5",2\n"b,"1,5",3\n"c" ,"say ""x""",4\n')
+    [note] = TableFile.open(str(path)).notes
+    assert note.startswith('line 3 goes on after the closing quote (") of a cell: if a quote')

@@ -60,13 +60,22 @@ def _opened(
     model: str, table: str, options: dict[str, Any]
 ) -> tuple[AggregativeQuantifier, TableFile]:
     """Return a model and a table; what is wrong with the options is said before it is loaded."""
-    file = open_table(table, options)
-    check_columns(file, options)
+    file = _file(table, options)
     if "by" in options:
         from kdey.groups import Request
 
         Request.of(**asked_of(options, None))
     return _load(model, options["jobs"]), file
+
+
+def _file(table: str, options: dict[str, Any]) -> TableFile:
+    """Return a table that has the columns which options name.
+
+    What imports much is imported after this, so that a typo is answered at once.
+    """
+    file = open_table(table, options)
+    check_columns(file, options)
+    return file
 
 
 def _load(model: str, jobs: int) -> AggregativeQuantifier:
@@ -146,11 +155,11 @@ def _estimate_groups(
     model: str, table: str, options: dict[str, Any]
 ) -> tuple[AggregativeQuantifier, Estimates]:
     """Return the model and its answers."""
+    quantifier, file = _opened(model, table, options)
     from kdey._display import progress
     from kdey.groups import Request, estimate_table
     from kdey.intervals.display import check_key_names
 
-    quantifier, file = _opened(model, table, options)
     request = Request.of(**asked_of(options, quantifier.classes_))
     check_key_names(
         request.grouping.names,
@@ -249,9 +258,9 @@ def compare(model: str, table: str, **options: Any) -> None:
 def _compare(
     model: str, table: str, against: str | dict[str, str], options: dict[str, Any]
 ) -> pa.Table:
+    quantifier, file = _opened(model, table, options)
     from kdey.groups import compare_groups
 
-    quantifier, file = _opened(model, table, options)
     asked = asked_of(options, quantifier.classes_)
     compared = compare_groups(quantifier, file, against=against, **asked)
     return compared.to_frame("pyarrow")
@@ -299,11 +308,13 @@ def report(model: str, table: str, **options: Any) -> None:
     network.
     """
     from kdey._display import count_of
-    from kdey.report.drawing import check_format
 
     check_outputs((model, table), (options["output"], "page"))
-    for kind in options["figure_formats"] if options["figures"] is not None else ():
-        check_format(kind)
+    if options["figures"] is not None:
+        from kdey.report.drawing import check_format
+
+        for kind in options["figure_formats"]:
+            check_format(kind)
     page = _make_report(model, table, options)
     page.write(options["output"])
     say(f"wrote {options['output']}")
@@ -313,11 +324,11 @@ def report(model: str, table: str, **options: Any) -> None:
 
 
 def _make_report(model: str, table: str, options: dict[str, Any]) -> Report:
+    quantifier, file = _opened(model, table, options)
     from dataclasses import replace
 
     from kdey.report import make_report
 
-    quantifier, file = _opened(model, table, options)
     report = make_report(
         quantifier,
         file,
@@ -401,11 +412,12 @@ def monitor(model: str | None, table: str | None, **options: Any) -> None:
 
 def _add(model: str, table: str, options: dict[str, Any]) -> list[Alarm]:
     """Add the periods of a table; return the alarms that ring at them."""
+    if (options["period"] is None) == (options["time"] is None):
+        raise click.UsageError("say the period of the rows: --period, or --time with its column")
+    file = _file(table, options)
     from kdey.monitoring import monitor as add
     from kdey.options import Options
 
-    if (options["period"] is None) == (options["time"] is None):
-        raise click.UsageError("say the period of the rows: --period, or --time with its column")
     settings = _settings(options)
     chosen = Options(
         missing=options["missing"],
@@ -413,7 +425,8 @@ def _add(model: str, table: str, options: dict[str, Any]) -> list[Alarm]:
         date_format=options["date_format"],
     )
     update = add(
-        *_opened(model, table, options),
+        _load(model, options["jobs"]),
+        file,
         options["history"],
         period=options["period"],
         time=options["time"],

@@ -433,8 +433,12 @@ def numbers(
     known = {value: _number(value, decimal) for value in _hashable(column)}
     values = [known[value] for value in column.to_list()]
     if None in values:
+        texts = [text for text in dict.fromkeys(column.to_list()) if known[text] is None]
+        odd = [text.strip() for text in texts if isinstance(text, str)]
+        cure = f": correct it, or say so if it is missing (missing_values={odd[:4]!r})"
         raise ValueError(
             f"column {column.name!r} must hold numbers, but {first_text(column, first, decimal)}"
+            f"{cure if odd else ''}"
         )
     return np.array(values, dtype=dtype)
 

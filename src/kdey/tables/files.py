@@ -590,7 +590,7 @@ def _records(sample: str, separator: str) -> list[list[str]]:
 
 
 def _check_quotes(text: Iterable[str], separator: str, skipped_lines: int) -> list[str]:
-    """Return a note if quoted cells of a file seem to have swallowed rows.
+    """Return notes if quoted cells of a file seem to have swallowed rows or other cells.
 
     A quote opens a cell only at its beginning: 5" is a text like any other.
 
@@ -609,8 +609,13 @@ def _check_quotes(text: Iterable[str], separator: str, skipped_lines: int) -> li
     inside = r'[^"]*+(?:""[^"]*+)*+'
     cell = re.compile(rf'"(?<![^{re.escape(separator)}]"){inside}("?)')
     to_the_quote = re.compile(inside)
+
+    def goes_on(line: str, end: int) -> bool:
+        return line[end : end + 1].strip(f"{separator} \r\n") != ""
+
     opened_at = n_lines = n_rows = 0  # where a cell was opened; its lines, and what looks like rows
     suspects: list[int] = []
+    run_on: list[int] = []  # where a cell goes on after its closing quote
     width = 0  # separators of a row
     for number, line in enumerate(text, 1):
         if number == skipped_lines + 1:
@@ -624,28 +629,36 @@ def _check_quotes(text: Iterable[str], separator: str, skipped_lines: int) -> li
             n_rows += line.count(separator, 0, position) == width
             if position > len(line):
                 continue
-            odd_end = line[position : position + 1].strip(f"{separator} \r\n") != ""
             many = 2 * n_rows > n_lines and n_rows > 2 // max(width, 1)
-            if odd_end or (width and many):
+            if goes_on(line, position) or (width and many):
                 suspects.append(opened_at)
             opened_at = 0
         for found in cell.finditer(line, position):
             if not found[1]:
                 opened_at, n_lines, n_rows = number, 0, 0
+            elif goes_on(line, found.end()):
+                run_on.append(number)
     if opened_at:
         raise ValueError(
             f'line {opened_at} opens a quoted cell (") that is not closed before the end of the '
             "file: close it, or remove the quote"
         )
-    return [_swallowed(suspects)] if suspects else []
+    notes = []
+    if suspects:
+        notes.append(
+            f'line {suspects[0]} opens a quoted cell (") over several lines{_others(suspects)}, '
+            "which look like rows of the table: if a quote is missing there, rows are lost"
+        )
+    if run_on:
+        notes.append(
+            f'line {run_on[0]} goes on after the closing quote (") of a cell{_others(run_on)}: if '
+            "a quote is missing there, or not doubled, cells are run together"
+        )
+    return notes
 
 
-def _swallowed(lines: Sequence[int]) -> str:
-    more = f" (so do {len(lines) - 1} others)" if len(lines) > 1 else ""
-    return (
-        f'line {lines[0]} opens a quoted cell (") over several lines{more}, which look like rows '
-        "of the table: if a quote is missing there, rows are lost"
-    )
+def _others(lines: Sequence[int]) -> str:
+    return f" (so do {len(lines) - 1} others)" if len(lines) > 1 else ""
 
 
 def _find_decimal(sample: str, separator: str) -> tuple[str, list[str]]:

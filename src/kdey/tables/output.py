@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kdey.bags import Array
 from kdey.tables.columns import parse_number
 from kdey.tables.excel import sheet_bytes
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
+
+    from kdey.bags import Array
 
 #: "summary" rows (averages, ranks) stand apart from the others; "best" and "muted" rows are shown
 #: stronger and weaker.
