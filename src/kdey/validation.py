@@ -243,12 +243,14 @@ def _refuse_missing_labels(labels: Labels) -> None:
             )
 
 
-def check_same_rows(X: Any, y: Any) -> None:
+def check_same_rows(X: Any, y: Any, name: str = "y") -> None:
     """Raise where rows of X and y have the same names in another order, as pandas' index says.
 
     Parameters
     ----------
-    X, y : instances and labels of any types
+    X, y : instances, and labels, weights or clusters, of any types
+    name : str
+        What to call y in messages.
     """
     of_X: Any = getattr(X, "index", None)
     of_y: Any = getattr(y, "index", None)
@@ -256,8 +258,8 @@ def check_same_rows(X: Any, y: Any) -> None:
         return
     if not of_X.equals(of_y) and set(of_X) == set(of_y):
         raise ValueError(
-            "the rows of y have the same index as those of X, but in another order: give "
-            "y.loc[X.index], or y.to_numpy() if the first label belongs to the first row"
+            f"the rows of {name} have the same index as those of X, but in another order: give "
+            f"{name}.loc[X.index], or {name}.to_numpy() if its first value belongs to the first row"
         )
 
 
@@ -420,7 +422,9 @@ def on_host(values: Any) -> Any:
 def for_numpy(values: Any, name: str) -> Any:
     """Return what users pass as an array so that ``numpy.asarray`` reads the values that it has.
 
-    Tensors are brought to the host; masked entries are refused.
+    Tensors are brought to the host; masked entries are refused. Whole numbers and truth values of
+    pandas' own types (Int64, boolean, those of pyarrow) would become floats, which are not exact
+    beyond 2**53: two labels could become one.
 
     Parameters
     ----------
@@ -433,7 +437,15 @@ def for_numpy(values: Any, name: str) -> Any:
     ValueError
         If an entry is masked, or a tensor is not dense.
     """
-    return refuse_masked(on_host(refuse_sparse(values, name)), name)
+    return refuse_masked(on_host(refuse_sparse(_without_extension(values), name)), name)
+
+
+def _without_extension(values: Any) -> Any:
+    """Return a column of whole numbers or truth values in a type of pandas' own as an array."""
+    plain = getattr(getattr(values, "dtype", None), "numpy_dtype", None)
+    if not isinstance(plain, np.dtype) or plain.kind not in "iub" or values.isna().any():
+        return values
+    return values.to_numpy(dtype=plain)
 
 
 def refuse_sparse(values: T, name: str) -> T:
@@ -606,9 +618,10 @@ def take_rows(X: Any, rows: ArrayLike) -> Any:
 
 
 def refuse_levels(frame: Any, name: str) -> Any:
-    """Return a frame, or raise if its columns have names of several levels (a MultiIndex).
+    """Return a frame, or raise if its columns have names that would be lost.
 
-    scikit-learn and narwhals know no such names, and would take the columns by position.
+    scikit-learn knows no names of several levels (a MultiIndex) and no numbers as names, and takes
+    such columns by position: numbers must therefore be in order.
 
     Parameters
     ----------
@@ -621,6 +634,13 @@ def refuse_levels(frame: Any, name: str) -> Any:
         raise ValueError(
             f"{name} has columns with names of several levels, such as {columns[0]!r}: give every "
             "column one name, for instance '_'.join(name)"
+        )
+    dtype: Any = getattr(columns, "dtype", None)
+    is_numbered = isinstance(dtype, np.dtype) and dtype.kind in "iu"
+    if is_numbered and not np.all(np.diff(np.asarray(columns)) > 0):
+        raise ValueError(
+            f"{name} has columns that are numbered, but not in order ({columns[0]}, {columns[1]}, "
+            f"...): sort them ({name}.sort_index(axis=1)), or give them texts as names"
         )
     return frame
 

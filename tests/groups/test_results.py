@@ -86,3 +86,14 @@ def test_json_says_which_group_a_result_is_of() -> None:
 
 def test_groups_are_taken_by_a_list_of_positions() -> None:
     assert estimates().take([2, 0]).to_frame()["region"].tolist() == ["south"] * 3 + ["east"] * 3
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("east", "east "), ("east", "east\u00a0"), ("S\u00e3o", "Sa\u0303o"), ("a b", "a  b")],
+)
+def test_groups_that_are_written_nearly_alike_are_pointed_out(first: str, second: str) -> None:
+    regions = pd.Series([first, second]).iloc[np.arange(240) % 2].to_numpy()
+    with pytest.warns(UserWarning, match="are 2 groups, which differ in characters that are not"):
+        made = estimates(pd.DataFrame(columns()).assign(region=regions))
+    assert len(made) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import linprog
 
@@ -212,6 +213,16 @@ def test_calibrated_factors_cover_what_was_seen():
     narrow = past[1].sensitivity([max(0.98 * factor, 1.0)])
     assert not ((narrow.low[-1] <= truth[1]) & (truth[1] <= narrow.high[-1])).all()
     assert kdey.calibrate_drift(past, truth, coverage=0.5) == 1.0
+
+
+def test_shares_of_a_frame_are_matched_with_the_classes_by_name():
+    X, y, bag, _ = world(2, n=100)
+    q = kdey.PACC(random_state=0).fit(X, np.array(["ill", "well"])[y])
+    past = q.estimate_bags(bag, [range(150), range(150, 300)], check_fit=False)
+    shares = pd.DataFrame(past.estimate, columns=["ill", "well"])
+    assert kdey.calibrate_drift(past, shares[["well", "ill"]]) == 1.0
+    with pytest.raises(ValueError, match="but not 'sick'"):
+        kdey.calibrate_drift(past, shares.rename(columns={"ill": "sick"}))
 
 
 def test_the_bag_itself_shows_a_drift_that_shares_cannot_explain():

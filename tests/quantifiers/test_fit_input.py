@@ -407,3 +407,55 @@ def test_labels_that_are_missing_are_refused_with_their_row(missing: Any) -> Non
     for given in (labels, pd.Series(labels)):
         with pytest.raises(ValueError, match=r"y has missing values \(first in row 7"):
             kdey.PACC(cv=3).fit(X, given)
+
+
+def whole(dtype: str, *values: int) -> pd.Series:
+    return pd.Series(np.array(values)[data()[1]]).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "int64[pyarrow]"])
+def test_whole_numbers_of_pandas_stay_exact(dtype: str) -> None:
+    # As floats the first two are one number, and two classes became one.
+    X, labels = data()[0], (2**53, 2**53 + 1, 2**53 + 2)
+    q = kdey.PACC().fit(X, whole(dtype, *labels))
+    assert q.classes_.tolist() == list(labels)
+    assert q.classes_.dtype == np.int64
+
+
+def test_truth_values_of_pandas_stay_truth_values() -> None:
+    X, y = data(2)
+    q = kdey.PACC().fit(X, pd.Series(y == 1).astype("boolean"))
+    assert q.classes_.dtype == bool
+    with pytest.raises(ValueError, match=r"NaN|missing"):
+        kdey.PACC().fit(X, pd.Series(y).astype("Int64").where(y == 1))
+
+
+def test_weights_and_clusters_in_another_order_are_refused() -> None:
+    X, y = data()
+    frame, mixed = pd.DataFrame(X, columns=COLUMNS), pd.Series(np.arange(150.0)).sample(frac=1.0)
+    with pytest.raises(ValueError, match=r"rows of sample_weight.*sample_weight.loc\[X.index\]"):
+        kdey.PACC().fit(frame, y, sample_weight=mixed)
+    q = kdey.PACC().fit(frame, y)
+    for ask in (q.predict, q.estimate):
+        with pytest.raises(ValueError, match="rows of sample_weight have the same index"):
+            ask(frame, sample_weight=mixed)
+        ask(frame, sample_weight=mixed.to_numpy())
+    with pytest.raises(ValueError, match="rows of clusters have the same index"):
+        q.estimate(frame, clusters=mixed)
+    with pytest.raises(ValueError, match="rows of clusters have the same index"):
+        q.estimate_bags(frame, [[0, 1, 2]], clusters=mixed)
+
+
+def test_columns_that_are_numbered_must_be_in_order() -> None:
+    # scikit-learn knows no names but texts, and took these columns by position.
+    X, y = data()
+    frame = pd.DataFrame(X)
+    q = kdey.PACC().fit(frame, y)
+    q.predict(frame)
+    for ask in (q.predict, q.estimate):
+        with pytest.raises(ValueError, match="numbered, but not in order"):
+            ask(frame[[2, 0, 1, 3]])
+    with pytest.raises(ValueError, match="numbered, but not in order"):
+        kdey.PACC().fit(frame[[3, 2, 1, 0]], y)
+    with pytest.raises(ValueError, match="texts as names, got 0"):
+        kdey.predict_groups(q, frame)

@@ -177,6 +177,8 @@ def test_truth_must_fit() -> None:
     estimate = q.estimate_posteriors(posteriors(np.arange(90) % 3, 3, np.random.default_rng(0)))
     with pytest.raises(ValueError, match="one share for each class"):
         make_report(estimate, truth=[0.5, 0.5])
+    with pytest.raises(ValueError, match="truth must have rows that sum to one"):
+        make_report(estimate, truth=[50, 30, 20])
 
 
 def test_a_file_is_written_whole_or_not_at_all(

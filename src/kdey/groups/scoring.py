@@ -113,6 +113,12 @@ def _score_frame(quantifier: Fitted, frame: Any, request: Request) -> ScoredTabl
     table = nw.from_native(frame, eager_only=True)
     if len(table) == 0:
         raise ValueError("frame has no rows")
+    numbered = [name for name in table.columns if not isinstance(name, str)]
+    if numbered:
+        raise ValueError(
+            f"the columns of the frame must have texts as names, got {numbered[0]!r}: give them "
+            "some (frame.columns.astype(str))"
+        )
     scorer = TableScorer.of(quantifier, request)
     scorer.check_columns(table.columns)
     scorer = replace(scorer, grouping=request.grouping.with_time_format([table]))
@@ -474,7 +480,9 @@ class TableScorer:
         if request.weights is not None:
             design["weights"] = weights = self._numbers(frame, request.weights, first)
             wrong = ~((weights >= 0) & np.isfinite(weights))
-            _refuse(wrong, frame, request.weights, first, "a finite weight of at least zero")
+            _refuse(
+                wrong, frame, request.weights, first, "a weight of at least zero that is finite"
+            )
         if request.clusters is not None:
             design["clusters"] = _encoded(frame, request.clusters, first)
         if strata is not None:

@@ -44,7 +44,7 @@ from kdey.intervals.analytic import AnalyticUncertainty
 from kdey.intervals.merging import MergedUncertainty, StratifiedUncertainty
 from kdey.intervals.moments import features, smoothed
 from kdey.intervals.region import Uncertainty
-from kdey.simplex import check_prevalence
+from kdey.simplex import check_prevalence, in_class_order
 from kdey.validation import as_numbers, is_number, make_frame
 
 if TYPE_CHECKING:
@@ -621,7 +621,8 @@ def calibrate_drift(
     estimates : Estimates
         Of past samples, made without their labels.
     prevalences : array-like of shape (n_bags, k)
-        What the labels of these samples said, in the order of ``estimates.classes``. Where all
+        What the labels of these samples said, in the order of ``estimates.classes``; the columns
+        of a data frame are matched with them by name. Where all
         instances were labelled, estimate with ``target="bag"``: the intervals are then about these
         very instances.
     coverage : float in (0, 1]
@@ -655,7 +656,8 @@ def calibrate_drift(
     if not is_number(coverage) or not 0.0 < coverage <= 1.0:
         raise ValueError(f"coverage must be above 0 and at most 1, got {coverage!r}")
     k = len(estimates.classes)
-    truth = as_numbers(prevalences, "prevalences")
+    by_class = in_class_order(prevalences, estimates.classes, "prevalences")
+    truth = as_numbers(by_class, "prevalences")
     if truth.shape != (len(estimates), k) or not len(truth):
         raise ValueError(f"prevalences must have shape {(len(estimates), k)}, got {truth.shape}")
     needed = []

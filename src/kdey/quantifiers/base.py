@@ -79,15 +79,16 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 def unfitted_on_failure(fit: Fit) -> Fit:
     """Decorate a method ``fit`` so that a quantifier whose ``fit`` raises is unfitted.
 
-    The model of an earlier fit would otherwise stay, and answer for other data. Labels whose rows
-    are in another order than those of X are refused.
+    The model of an earlier fit would otherwise stay, and answer for other data. Labels and weights
+    whose rows are in another order than those of X are refused.
     """
 
     @functools.wraps(fit)
     def run(self: Any, *args: Any, **options: Any) -> Any:
         try:
-            given = {**dict(zip(("X", "y"), args, strict=False)), **options}
-            check_same_rows(given.get("X"), given.get("y"))
+            given = {**dict(zip(("X", "y", "sample_weight"), args, strict=False)), **options}
+            for name in ("y", "sample_weight"):
+                check_same_rows(given.get("X"), given.get(name), name)
             return fit(self, *args, **options)
         except BaseException:
             self.__dict__.pop("model_", None)
@@ -258,6 +259,7 @@ class BaseQuantifier(BaseEstimator):
         solution : Solution
             Prevalences of shape (n_bags, k), with objectives, gaps and iterations.
         """
+        check_same_rows(X, sample_weight, "sample_weight")
         model, X = self._fitted_model(), self._read(X)[0]
         checked = checked_bags(bags, _num_samples(X), sample_weight)
         return model.solver(model.points(X), self._place())(checked)
@@ -325,6 +327,8 @@ class BaseQuantifier(BaseEstimator):
         estimate : Estimate
         """
         asked = Options.given(options, confidence=confidence, target=target, check_fit=check_fit)
+        check_same_rows(X, sample_weight, "sample_weight")
+        check_same_rows(X, clusters, "clusters")
         model, (X, unseen) = self._fitted_model(), self._read(X)
         found = self._estimates(
             model.points(X),
@@ -356,6 +360,7 @@ class BaseQuantifier(BaseEstimator):
         See :meth:`solve` for what bags can be; ``clusters`` has one id per instance of the pool.
         """
         asked = Options.given(options, confidence=confidence, target=target, check_fit=check_fit)
+        check_same_rows(X, clusters, "clusters")
         model, (X, unseen) = self._fitted_model(), self._read(X)
         found = self._estimates(
             model.points(X), bags, None, clusters, None, merge, asked, X, unseen

@@ -56,7 +56,7 @@ from kdey.report.shown_groups import (
     is_table,
 )
 from kdey.report.technical import bag_posteriors
-from kdey.simplex import in_class_order
+from kdey.simplex import check_prevalence, in_class_order
 from kdey.status import MOST_UNSEEN, TURNED_OFF, UNSEEN_VALUES
 from kdey.tables.columns import parse_number
 from kdey.tables.features import unseen_values_note
@@ -363,7 +363,7 @@ def _known_shares(truth: ArrayLike | str, estimate: Estimate | None) -> Array:
         raise ValueError(f"truth must be numbers: {error}") from error
     if shares.shape != estimate.estimate.shape:
         raise ValueError("truth must hold one share for each class of estimate")
-    return shares
+    return check_prevalence(shares, name="truth")  # counts and percentages are no shares
 
 
 def write_report(

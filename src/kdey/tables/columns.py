@@ -19,7 +19,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeAlias
-from unicodedata import category
+from unicodedata import category, normalize
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -236,7 +236,7 @@ def _shown(value: Any) -> str:
 
 
 def look_alikes(texts: Iterable[str]) -> list[list[str]]:
-    """Return texts that differ in characters alone that are not seen, such as zero-width spaces.
+    """Return texts that differ in what is not seen: zero-width characters, spaces, normal forms.
 
     Parameters
     ----------
@@ -248,8 +248,6 @@ def look_alikes(texts: Iterable[str]) -> list[list[str]]:
         Each of at least two texts that look alike.
     """
     known = list(texts)
-    if all(text.isascii() for text in known):
-        return []
     alike: dict[str, list[str]] = {}
     for text in known:
         alike.setdefault(visible(text), []).append(text)
@@ -257,8 +255,10 @@ def look_alikes(texts: Iterable[str]) -> list[list[str]]:
 
 
 def visible(text: str) -> str:
-    """Return a text without zero-width and direction characters."""
-    return text if text.isascii() else "".join(c for c in text if category(c) != "Cf")
+    """Return a text as it is seen: composed, single spaces within, no zero-width characters."""
+    if not text.isascii():
+        text = "".join(c for c in normalize("NFC", text) if category(c) != "Cf")
+    return " ".join(text.split())
 
 
 #: A data frame of any library, as narwhals wraps it, and a column of one.

@@ -649,7 +649,7 @@ def similar_labels(classes: NDArray[Any]) -> list[str]:
         return []
     spellings: dict[str, list[str]] = {}
     for label in classes.tolist():
-        plain = " ".join(visible(label).split()).casefold()
+        plain = visible(label).casefold()
         spellings.setdefault(plain.lstrip("0") or plain, []).append(label)
     return [
         f"{' and '.join(map(repr, alike))} are taken for {len(alike)} classes: if they are one, "
