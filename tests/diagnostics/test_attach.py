@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 
 import kdey
 from kdey import EMQ, PACC, Bags, HDx, KDEyML, OneVsAll, check_fit
@@ -35,7 +36,7 @@ def test_estimate_holds_the_check_of_each_bag(fitted) -> None:
         assert FitVerdict.from_summary(fit).summary() == fit
         assert fit["verdict"] in repr(one)
         assert json.loads(one.to_json())["diagnostics"]["fit"]["p_value"] == fit["p_value"]
-    assert (found[0].status, found[1].status) == ("no problem found", "poor fit")
+    assert (found[0].status, found[1].status) == ("only scores were checked", "poor fit")
     assert not found[0].diagnostics["fit"]["rejected"]
     assert found[1].diagnostics["fit"]["rejected"]
     assert found[1:][0].diagnostics["fit"] == found[1].diagnostics["fit"]
@@ -57,7 +58,7 @@ def test_instances_are_scored_once_and_weights_are_used() -> None:
     made = fitted.estimate(X, w)
     checker = FitChecker.fit(fitted)
     points = checker.models.posteriors(X, 0)
-    (wanted,) = checker.screen(points, Bags.whole(200, w))
+    (wanted,) = checker.screen(points, Bags.whole(200, w), level=0.005)  # shared with columns
     assert made.diagnostics["fit"] == wanted.summary()
     # Half of the bag has no weight, and is not there.
     odd = np.concatenate([points, outsiders(200, rng)[:, :2]])
@@ -84,11 +85,12 @@ def test_methods_that_cannot_be_checked_say_why(quantifier, reason) -> None:
     estimate = quantifier.fit(frame[list("abcdef")], y).estimate(
         frame[list("abcdef")], options=kdey.Options(n_replicates=20)
     )
-    assert estimate.status == f"not checked ({reason})"
+    assert estimate.status.endswith("only columns were checked")
+    assert estimate.checks.scores.reason == reason
     assert f"The fit was not checked: {reason}." in repr(estimate)
     table = quantifier.predict_groups(frame, "g", options=kdey.Options(n_replicates=20)).to_frame()
     assert set(table["status"]) == {estimate.status}
-    assert table["fit_p_value"].isna().all()
+    assert_allclose(table["fit_p_value"], estimate.checks.columns.p_value)
 
 
 def test_held_fold_models_are_those_of_training(tmp_path) -> None:

@@ -68,7 +68,7 @@ def test_is_the_estimate_of_each_group_alone(cls: Any) -> None:
         assert result["class"][rows] == CLASSES.tolist()
         assert result["n"][rows] == [len(members)] * 3
     assert_allclose(result["training_prevalence"][:3], q.prevalence_)
-    assert set(result["status"]) == {"no problem found"}
+    assert set(result["status"]) == {"only scores were checked"}
 
 
 def test_columns_and_wide_hold_the_same() -> None:
@@ -144,7 +144,8 @@ def test_missing_scores_are_counted_and_told(library: str) -> None:
         fitted().predict_groups(MAKERS[library](data), "region", scores=SCORES).to_frame(wide=True)
     )
     east, north, south = result["status"]
-    assert (east, north, south) == ("empty; missing values", "missing values", "no problem found")
+    seen = "only scores were checked"
+    assert (east, north, south) == ("empty; missing values", f"missing values; {seen}", seen)
     assert result["n_missing"] == [data["region"].count("east"), 1, 0]
     assert result["n"][0] == 0
     assert np.isnan(np.array(result["estimate[cat]"], dtype=float)).tolist() == [True, False, False]
@@ -164,7 +165,7 @@ def test_small_groups_and_groups_of_one_have_a_status() -> None:
     data["region"][0] = "island"
     made = fitted().predict_groups(pl.DataFrame(data), "region", scores=SCORES).to_frame(wide=True)
     island = made.filter(pl.col("region") == "island").to_dicts()[0]
-    assert (island["status"], island["n"]) == ("too small", 1)
+    assert (island["status"], island["n"]) == ("too small; cannot be told", 1)
     assert (island["low[cat]"], island["high[cat]"]) == (0.0, 1.0)
 
 
@@ -192,7 +193,8 @@ def test_poor_fit_is_a_status() -> None:
         )
         .to_frame(wide=True)
     )
-    assert made["status"].to_list() == ["no problem found", "poor fit", "no problem found"]
+    seen = "only scores were checked"
+    assert made["status"].to_list() == [seen, "poor fit", seen]
     assert (made["fit_p_value"] > 0.01).to_list() == [True, False, True]
 
 

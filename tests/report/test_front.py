@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from kdey import PACC, KDEyML
-from kdey.diagnostics import FitVerdict, NotChecked
+from kdey.diagnostics import Checks, ColumnFinding, ColumnVerdict, FitVerdict, NotChecked
 from kdey.report import Report, group_table, make_report
 from kdey.report.drawing import NARROW, WIDE, wrapped
 from kdey.report.share_figures import (
@@ -79,7 +79,7 @@ def verdict(**values: Any) -> FitVerdict:
 @pytest.mark.parametrize(
     ("result", "headline", "words"),
     [
-        (verdict(), ("good", "Checked."), "look like a mix of the classes"),
+        (verdict(), ("good", "No problem found in scores and columns."), "look like a mix of the"),
         (verdict(p_value=0.001), ("bad", "Careful."), "the classes look different from before"),
         (
             verdict(p_value=0.001, unknown_class=True, unknown_share=0.2),
@@ -93,11 +93,28 @@ def verdict(**values: Any) -> FitVerdict:
 def test_what_was_checked_is_said_without_jargon(
     result: Any, headline: tuple[str, str], words: str
 ) -> None:
-    assert fit_headline(result) == headline
-    assert words in fit_result(result)
-    sentences = " ".join(fit_sentences(result))
+    columns = ColumnVerdict(0.4, 0.005, 3)
+    if isinstance(result, NotChecked):
+        columns = result
+    checks = Checks(result, columns)
+    assert fit_headline(checks) == headline
+    assert words in fit_result(checks)
+    sentences = " ".join(fit_sentences(checks))
     assert "Checking means that the records were compared" in sentences
     assert [word for word in JARGON if word in sentences.lower()] == []
+
+
+def test_a_flagged_column_or_group_is_amber() -> None:
+    finding = ColumnFinding("amount", 1e-6, "`amount` is higher than a mix of the classes would be")
+    flagged = Checks(verdict(level=0.005), ColumnVerdict(1e-6, 0.005, 3, (finding,)))
+    assert fit_headline(flagged) == ("careful", "Careful.")
+    assert "`amount` is higher" in fit_result(flagged)
+    fine = Checks(verdict(), ColumnVerdict(0.4, 0.005, 3))
+    assert fit_headline(fine, 2) == ("careful", "2 groups need another look.")
+    unseen = Checks(verdict(), NotChecked("scores were given, and no columns"))
+    assert fit_headline(unseen) == ("", "Only scores were checked.")
+    never = NotChecked("only decisions are known", never=True)
+    assert fit_headline(Checks(never, never)) == ("", "Cannot be checked.")
 
 
 def test_the_table_of_groups_has_totals(reports: dict[str, Report]) -> None:

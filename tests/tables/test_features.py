@@ -126,7 +126,10 @@ def test_the_status_is_that_of_the_group(fitted: Any) -> None:
     )
     with pytest.warns(TableWarning):
         groups = fitted.predict_groups(frame, "shop").to_frame(wide=True)
-    assert groups["status"].to_list() == ["no problem found", "unseen values"]
+    assert groups["status"].to_list() == [
+        "no problem found",
+        "unseen values; cannot be told; poor fit",
+    ]
 
 
 def test_values_missing_where_training_lacks_none(fitted: Any) -> None:

@@ -40,7 +40,7 @@ from kdey.groups import (
     score,
 )
 from kdey.intervals import Estimate, Estimates
-from kdey.intervals.checks import FitResult
+from kdey.intervals.checks import Checks, FitResult
 from kdey.model import Fitted, Model, model_of
 from kdey.options import Options
 from kdey.quantifiers.base import BaseQuantifier
@@ -84,7 +84,8 @@ class Report:
         Of the whole bag.
     groups : GroupTable or None
     check : FitResult or None
-        Of the whole bag; None if there is no such bag.
+        Of the scores of the whole bag; None if there is no such bag. :attr:`checks` has columns,
+        too.
     quantifier : fitted quantifier or None
         Its classifier, automatic choices and settings are reported.
     truth : array of shape (k,) or None
@@ -127,6 +128,15 @@ class Report:
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
     comparisons: tuple[ShownDifference, ...] | None = None
     table: ScoredSource | None = None
+
+    @property
+    def checks(self) -> Checks | None:
+        """The checks of scores and columns of the whole bag; None if there is no such bag."""
+        if self.check is None:
+            return None
+        made = None if self.estimate is None else self.estimate.checks
+        columns = NotChecked("no columns were seen") if made is None else made.columns
+        return Checks(self.check, columns)
 
     @cached_property
     def rows(self) -> tuple[ClassRow, ...] | None:
@@ -505,7 +515,7 @@ class ScoredSource:
     def whole(self) -> Estimate:
         """Return the estimate of the whole table, with a note on values that training lacks."""
         scored = self._by_first_keys(0) if self.scored.keys.names else self.scored
-        estimates = answer(self.quantifier, scored, self._unchecked, kept=sys.maxsize)
+        estimates = answer(self.quantifier, scored, self.request, kept=sys.maxsize)
         estimate = replace(estimates, statuses=None)[0]
         note = unseen_values_note(scored.findings)
         if note is None:

@@ -54,6 +54,7 @@ _PAGE_COLOURS = {
     "truth": ("#1b2128", "#e9edf1"),
     "good": ("#12703c", "#6fce97"),
     "bad": ("#a32222", "#ff9a94"),
+    "careful": ("#8a5a00", "#f2c063"),
     "link": ("#0b5fa5", "#8cc6f7"),
 }
 
@@ -78,6 +79,9 @@ _PLAIN_STATUS = {
     status.NO_LABELS: "no known labels",
     status.MISSING_STRATA: "a part of the population is missing",
     status.ONE_SIDED: "partly checked",
+    status.ONLY_SCORES: "partly checked",
+    status.ONLY_COLUMNS: "partly checked",
+    status.CANNOT_BE_TOLD: "the interval is too wide to tell",
 }
 #: The axes of a reliability curve.
 CLAIMED, OBSERVED = "posterior of the predicted class", "share of correct predictions"
@@ -92,7 +96,9 @@ def page_colours(theme: Literal["light", "dark"]) -> dict[str, str]:
 def plain_status(text: str) -> str:
     """Return a status in words for everybody; empty where all is well."""
     parts = [
-        "not checked" if part.startswith(status.NOT_CHECKED) else _PLAIN_STATUS.get(part, part)
+        "not checked"
+        if part.startswith((status.NOT_CHECKED, status.CANNOT_BE_CHECKED))
+        else _PLAIN_STATUS.get(part, part)
         for part in status.status_parts(text)
     ]
     return "; ".join(part for part in parts if part)

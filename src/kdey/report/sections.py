@@ -18,6 +18,7 @@ import numpy as np
 
 from kdey._display import count_of
 from kdey.intervals import Estimate
+from kdey.intervals.checks import Checks
 from kdey.model import kept_training
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.report.drawing import (
@@ -69,7 +70,7 @@ from kdey.report.words import (
     question,
     withstands_drift,
 )
-from kdey.status import join_status, problems
+from kdey.status import POOR_FIT, join_status, problems, status_parts
 from kdey.tables.output import Cell, Heading, Row, Table
 
 if TYPE_CHECKING:
@@ -85,8 +86,8 @@ _LONGEST = 400
 def page_of(report: Report) -> Page:
     """Return the page of a report."""
     verdict = None
-    if report.check is not None:
-        verdict = (*fit_headline(report.check), fit_result(report.check))
+    if report.checks is not None:
+        verdict = (*_headline(report, report.checks), fit_result(report.checks))
     front, technical = (
         [part for part in (make(report) for make in makers) if part is not None]
         for makers in (FRONT, TECHNICAL)
@@ -104,6 +105,12 @@ def page_of(report: Report) -> Page:
         technical=technical,
         technical_words=_technical_words(report),
     )
+
+
+def _headline(report: Report, checks: Checks) -> tuple[str, str]:
+    """Return the tone and the headline of the checks of the whole bag and of all groups."""
+    groups = () if report.groups is None else report.groups.groups
+    return fit_headline(checks, sum(POOR_FIT in status_parts(group.status) for group in groups))
 
 
 def _lead(report: Report) -> list[str]:
@@ -139,8 +146,8 @@ def _all_numbers(report: Report) -> dict[str, Any]:
         everything["groups"] = dict(
             zip(columns, map(list, zip(*records, strict=True)), strict=True)
         )
-    if report.check is not None:
-        everything["fit"] = report.check.summary()
+    if report.checks is not None:
+        everything |= report.checks.summary()
     everything["settings"] = dict(settings_of(report))
     return everything
 
@@ -213,9 +220,9 @@ def _comparisons(report: Report) -> Section | None:
 def _trust(report: Report) -> Section | None:
     """Return the section on what was checked, what known labels say, and what to beware of."""
     words, tone, headline = [], "", ""
-    if report.check is not None:
-        tone, headline = fit_headline(report.check)
-        words += fit_sentences(report.check)
+    if report.checks is not None:
+        tone, headline = _headline(report, report.checks)
+        words += fit_sentences(report.checks)
     if report.groups is not None:
         groups = groups_checked(report.groups)
         words += [MEANING_OF_CHECKED, *groups] if groups and report.check is None else groups

@@ -422,6 +422,8 @@ def _fit(report: Report) -> Section | None:
     if result is None:
         return None
     words, figures = [result.verdict], []
+    if report.checks is not None:
+        words.append(report.checks.columns.verdict)
     if isinstance(result, FitVerdict):
         words += fit_meaning(result)
     if isinstance(result, FitCheck):
@@ -430,7 +432,7 @@ def _fit(report: Report) -> Section | None:
             "drawn from the training data at the estimated shares."
         )
         figures = [for_screens(caption, fit_figure, result)]
-    tone = fit_headline(result)[0]
+    tone = "" if report.checks is None else fit_headline(report.checks)[0]
     return Section("fit", "Does the bag fit?", words, figures, verdict=tone)
 
 

@@ -25,8 +25,9 @@ from kdey import status
 from kdey._display import count_of
 from kdey.bags import Array
 from kdey.diagnostics import FitVerdict
+from kdey.diagnostics.columns import benjamini_hochberg
 from kdey.intervals import Estimate
-from kdey.intervals.checks import FitResult
+from kdey.intervals.checks import Checks, ColumnVerdict, NotChecked
 from kdey.intervals.drift import unavailable
 from kdey.report.drawing import listed, percent, plain_status
 from kdey.report.shown_groups import ClassRow, Group, GroupTable, by_size
@@ -45,6 +46,8 @@ _MOST_SETS, _MOST_ALIKE = 2, 5
 _BETTER = 0.5
 #: Classes up to which it is said how large a drift overturns the conclusion; more take too long.
 _MOST_DRIFTING = 8
+#: Chance of a false alarm of one check, and the share of false ones among all alarms of groups.
+ALARM_LEVEL, FALSE_ALARMS = 0.01, 0.05
 #: Intervals wider than this leave a share unknown for most purposes.
 _WIDE = 0.2
 
@@ -71,8 +74,11 @@ def answer(estimate: Estimate, rows: Sequence[ClassRow]) -> list[str]:
         else f"Of all records like these {estimate.size:,}"
     )
     named = [_with_interval(row) for row in ordered[:_NAMED]]
+    first = f"{subject}, an estimated {listed(named)}."
+    if status.CANNOT_BE_TOLD in estimate.problems:
+        first = f"The shares cannot be told: some interval is wider than {status.WIDE:.0%}. {first}"
     return [
-        f"{subject}, an estimated {listed(named)}.",
+        first,
         *_rest(ordered[_NAMED:]),
         meaning_of_intervals(estimate),
         *_look_alikes(estimate),
@@ -348,11 +354,27 @@ def groups_checked(table: GroupTable) -> list[str]:
         else:
             result = "none of them looks unlike a mix of the training examples"
         sentences.append(f"{checked} groups were checked in this way: {result}.")
+        sentences += _false_alarms(table, len(poor))
     for part, n in partly.items():
         sentences.append(f"{_all_of(n, count)} groups were {_how_checked(part)}.")
     if too_small:
         sentences.append(f"{_all_of(too_small, count)} groups were too small to be checked.")
     return sentences
+
+
+def _false_alarms(table: GroupTable, n_poor: int) -> list[str]:
+    """Return how many checks were made, and which alarms stand where false ones are few."""
+    p_values = [group.p_value for group in table.groups]
+    made = [np.nan if p is None else p for p in p_values]
+    n_made = int(np.isfinite(made).sum())
+    if n_made < 2 or not n_poor:
+        return []
+    kept = int(benjamini_hochberg(made, FALSE_ALARMS).sum())
+    which = {0: "none of the alarms stands", 1: "one alarm stands"}.get(kept, f"{kept:,} stand")
+    return [
+        f"{n_made:,} checks were made, each with a chance of about {ALARM_LEVEL:.0%} of a false "
+        f"alarm. If at most {FALSE_ALARMS:.0%} of all alarms may be false, {which}."
+    ]
 
 
 def _how_checked(part: str) -> str:
@@ -481,22 +503,34 @@ def _apart(a: ClassRow, b: ClassRow, n_pairs: int, confidence: float | None) -> 
     return intervals_apart and _share(upper) - _share(lower) > wider * error
 
 
-#: Tone and headline of the status of a fit check; other statuses say that there was none.
+#: Tone and headline of the status of the checks; other statuses say that there were none.
 _HEADLINES = {
-    status.OK: ("good", "Checked."),
+    status.OK: ("good", "No problem found in scores and columns."),
     status.POOR_FIT: ("bad", "Careful."),
     status.ONE_SIDED: ("", "Partly checked."),
+    status.ONLY_SCORES: ("", "Only scores were checked."),
+    status.ONLY_COLUMNS: ("", "Only columns were checked."),
 }
+_PARTLY = (
+    "No sign was found that the records are anything but a mix of the classes as they were in "
+    "training, but only a part of what may go wrong was checked."
+)
 _RESULTS = {
-    status.OK: "The records look like a mix of the classes as they were in training.",
-    status.ONE_SIDED: (
-        "No sign was found that the records are anything but a mix of the classes as they were in "
-        "training, but only a part of what may go wrong was checked."
+    status.OK: (
+        "The records, and each of their columns, look like a mix of the classes as they were in "
+        "training."
     ),
+    status.ONE_SIDED: _PARTLY,
+    status.ONLY_SCORES: _PARTLY,
+    status.ONLY_COLUMNS: _PARTLY,
 }
 _NOT_CHECKED = (
     "Whether the records look like a mix of the classes as they were in training is not known; "
     "the technical part says why it was not checked."
+)
+_NEVER_CHECKED = (
+    "Whether the records look like a mix of the classes as they were in training cannot be known: "
+    "any shares of decided classes can be explained by some mix."
 )
 _MISFIT = "The records do not look like any mix of the classes as they were in training"
 #: What the check compares.
@@ -505,36 +539,73 @@ MEANING_OF_CHECKED = (
     "the shares have changed. Checking means that the records were compared with mixes of the "
     "training examples at the estimated shares."
 )
+#: Columns that are described one by one.
+_NAMED_COLUMNS = 5
 
 
-def fit_headline(result: FitResult) -> tuple[str, str]:
-    """Return the tone ("good", "bad" or "") and the headline of what is known of the fit."""
-    return _HEADLINES.get(result.status, ("", "Not checked."))
+def fit_headline(checks: Checks, flagged_groups: int = 0) -> tuple[str, str]:
+    """Return the tone ("good", "careful", "bad" or "") and the headline of what was checked.
+
+    Parameters
+    ----------
+    checks : Checks
+    flagged_groups : int
+        Number of groups that do not fit.
+    """
+    if checks.status.startswith(status.CANNOT_BE_CHECKED):
+        return "", "Cannot be checked."
+    tone, headline = _HEADLINES.get(checks.status, ("", "Not checked."))
+    scores = checks.scores
+    if tone == "bad" and not (isinstance(scores, FitVerdict) and scores.rejected):
+        return "careful", headline
+    if flagged_groups and tone != "bad":
+        groups = "One group needs" if flagged_groups == 1 else f"{flagged_groups:,} groups need"
+        return "careful", f"{groups} another look."
+    return tone, headline
 
 
-def fit_result(result: FitResult) -> str:
-    """Return what the check found, in a sentence for everybody."""
-    if not isinstance(result, FitVerdict):
-        return _NOT_CHECKED
-    if not result.rejected:
-        return _RESULTS[result.status]
-    if result.unknown_class:
-        return (
-            f"{_MISFIT}: at least about {result.unknown_share:.0%} of them are unlike all training "
-            "examples, as a class that training did not have would be. The shares may be wrong."
-        )
-    return (
+def fit_result(checks: Checks) -> str:
+    """Return what the checks found, in a sentence or more for everybody."""
+    if not checks.rejected:
+        if checks.status.startswith(status.CANNOT_BE_CHECKED):
+            return _NEVER_CHECKED
+        return _RESULTS.get(checks.status, _NOT_CHECKED)
+    result = (
         f"{_MISFIT}: the classes look different from before, so that the shares may be wrong by "
         "more than the intervals say."
     )
+    if isinstance(checks.scores, FitVerdict) and checks.scores.unknown_class:
+        result = (
+            f"{_MISFIT}: at least about {checks.scores.unknown_share:.0%} of them are unlike all "
+            "training examples, as a class that training did not have would be. The shares may be "
+            "wrong."
+        )
+    return " ".join([result, *changed_columns(checks)])
 
 
-def fit_sentences(result: FitResult) -> list[str]:
-    """Return what the check found, what it asked and what to do, for everybody."""
-    sentences = [fit_result(result), MEANING_OF_CHECKED]
-    if not isinstance(result, FitVerdict):
+def changed_columns(checks: Checks) -> list[str]:
+    """Return a sentence on each column that has changed, the surest first."""
+    if not isinstance(checks.columns, ColumnVerdict):
+        return []
+    findings = checks.columns.findings
+    sentences = [f"{finding.sentence}." for finding in findings[:_NAMED_COLUMNS]]
+    more = len(findings) - _NAMED_COLUMNS
+    if more > 0:
+        sentences.append(f"{count_of(more, 'more column')} changed, too.")
+    return sentences
+
+
+def fit_sentences(checks: Checks) -> list[str]:
+    """Return what the checks found, what they asked and what to do, for everybody."""
+    sentences = [fit_result(checks), MEANING_OF_CHECKED]
+    if isinstance(checks.scores, NotChecked) and isinstance(checks.columns, NotChecked):
         return sentences
-    if result.rejected:
+    if isinstance(checks.columns, ColumnVerdict):
+        sentences.append(
+            f"{count_of(checks.columns.n_columns, 'column')} were looked at, with a correction for "
+            "their number."
+        )
+    if checks.rejected:
         return [
             *sentences,
             "Look at some of the records by hand, and label some of them to train on if you can.",

@@ -529,7 +529,7 @@ class _Reader:
     def of(cls, X: Any) -> _Reader:
         """Return the columns of arrays, sparse matrices, frames and sequences of texts."""
         if sp.issparse(X):
-            columns = sp.csc_array(X)
+            columns: Any = X.tocsc()  # type: ignore[attr-defined]
             return cls(columns, True, None, *columns.shape)
         if hasattr(X, "columns") and hasattr(X, "shape"):
             return cls._of_frame(X)
