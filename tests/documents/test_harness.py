@@ -70,6 +70,16 @@ def test_wrong_pages_fail(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert any("page.md:2" in note for note in caught.value.__notes__)
 
 
+def test_a_command_has_its_own_folder_streams_and_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("click")
+    line = "mkdir -p here && cd here && { kdey inspect model 2>../told || echo $?; } | cat"
+    made = page(f"```sh\n{line}\ncat ../told\n```\n", tmp_path, monkeypatch)
+    printed = run_page(made, tmp_path).printed[2]
+    assert printed == "2\nError: model: No such file or directory\n"
+
+
 def test_a_failure_names_its_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = page("\n\n```python\nx = nothing\n```\n", tmp_path, monkeypatch)
     with pytest.raises(NameError) as caught:
