@@ -45,8 +45,8 @@ def test_damaged_files_are_refused_or_pointed_out() -> None:
 
 def test_a_damage_that_nobody_sees_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kdey.tables.files._check_quotes", lambda *_: [])
-    seen = {fault["what"] for fault in tried(DAMAGED, 20).faults}
-    assert "unclosed quote: answered without a word" in seen
+    found = {fault["what"] for fault in tried(DAMAGED, 20).faults}
+    assert "unclosed quote: answered without a word" in found
 
 
 def test_dialects_differ() -> None:
