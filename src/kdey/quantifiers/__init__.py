@@ -341,6 +341,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
     @unfitted_on_failure
     def _fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
         self._stages()
+        _, X, _ = self._read_training(X)
         self._check_training_points(X)
         codes, classes = self._labels(y)
         return self._learn(stage, X, codes, classes)
