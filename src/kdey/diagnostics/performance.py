@@ -206,7 +206,7 @@ class Performance:
 
     See Also
     --------
-    kdey.estimate_performance : Make it.
+    kdey.estimate_performance : Estimate it.
 
     Examples
     --------
@@ -444,7 +444,7 @@ def estimate_performance(
     costs = None if cost is None else _checked_cost(cost, k)
     asked: dict[str, Any] = {"confidence": confidence, "target": target, "options": options}
     estimates = _estimates(quantifier, X, bags, asked)
-    if len(estimates.classes) != k:
+    if estimates.classes.tolist() != model.classes.tolist():
         raise ValueError("the estimates are of merged classes: estimate without merge")
     found = [_of_bag(estimates, bag, known, costs) for bag in range(len(estimates))]
     per_class = [(name, label) for name in PER_CLASS for label in model.classes.tolist()]
@@ -454,11 +454,15 @@ def estimate_performance(
     values = np.reshape([part[0] for part in found], (len(found), 3, n_measures))
     cells = np.reshape([part[1] for part in found], (len(found), 3, k, k))
     return Performance(
-        replace(estimates, classes=model.classes),
-        (*((name, None) for name in names), *per_class),
-        *(values[:, 0], values[:, 1], values[:, 2]),
-        _Measures(mass / mass.sum(), known.recall, costs).values(),
-        *(cells[:, 0], cells[:, 1], cells[:, 2]),
+        estimates=estimates,
+        measures=(*((name, None) for name in names), *per_class),
+        estimate=values[:, 0],
+        low=values[:, 1],
+        high=values[:, 2],
+        training=_Measures(mass / mass.sum(), known.recall, costs).values(),
+        confusion=cells[:, 0],
+        confusion_low=cells[:, 1],
+        confusion_high=cells[:, 2],
     )
 
 
