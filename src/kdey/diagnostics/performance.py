@@ -544,15 +544,20 @@ def _own_decisions(model: AnyModel) -> Indices:
 
 def _decided(decisions: ArrayLike, model: AnyModel, n: int | None, name: str) -> Indices:
     """Return decisions as class numbers; n is their number, where it is known."""
-    given = np.asarray(decisions)
-    if given.ndim == 2 and given.shape[1] == model.n_classes:
-        if not np.isfinite(given.astype(np.float64)).all():
-            raise ValueError(f"{name} must be labels or finite scores")
+    try:
+        given = np.asarray(decisions)
+        is_scores = given.ndim == 2 and given.shape[1] == model.n_classes
+        is_finite = not is_scores or bool(np.isfinite(given.astype(np.float64)).all())
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be labels or finite scores: {error}") from error
+    if not is_finite:
+        raise ValueError(f"{name} must be labels or finite scores")
+    if is_scores:
         codes = np.asarray(given.argmax(axis=1), dtype=np.int64)
     elif given.ndim == 1:
         try:
             codes, _ = encode_labels(decisions, model.classes)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise ValueError(f"{name}: {error}") from error
     else:
         raise ValueError(
@@ -574,12 +579,15 @@ def _complete(known: LabelledDecisions, model: AnyModel) -> LabelledDecisions:
 
 
 def _checked_cost(cost: ArrayLike, k: int) -> Array:
-    costs = np.asarray(cost, dtype=np.float64)
+    message = (
+        f"cost must be finite numbers of shape {(k, k)}, a row per class and a column per decision"
+    )
+    try:
+        costs = np.asarray(cost, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{message}, got {cost!r:.80}") from error
     if costs.shape != (k, k) or not np.isfinite(costs).all():
-        raise ValueError(
-            f"cost must be finite numbers of shape {(k, k)}, a row per class and a column per "
-            f"decision, got shape {costs.shape}"
-        )
+        raise ValueError(f"{message}, got shape {costs.shape}")
     return costs
 
 

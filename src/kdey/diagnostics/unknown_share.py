@@ -1,7 +1,7 @@
 r"""How much of a bag belongs to none of the training classes: a lower bound, and nothing else.
 
-Let a share u of a bag be of an unknown class. In every bin of a histogram, of scores or of a column,
-the bag has at least what its known classes bring there: :math:`g_b \ge \sum_l c_l T_{lb}`, with
+Let a share u of a bag be of an unknown class. In every bin of a histogram, of scores or of a
+column, the bag has at least what its known classes bring: :math:`g_b \ge \sum_l c_l T_{lb}`, with
 :math:`c_l` the share of class l, T the histograms of the classes, and :math:`\sum_l c_l = 1 - u`.
 Hence
 
@@ -13,8 +13,8 @@ once (Bonferroni), so that the bound holds in at least the nominal share of samp
 unknown class looks like.
 
 **Nothing else can be had.** An unknown class that looks like a mixture of known ones changes no
-histogram of the bag beyond what other shares would, so that any u up to one is possible: there is no
-upper bound. And as all shares from the bound up to one explain the bag equally well, a point
+histogram of the bag beyond what other shares would, so that any u up to one is possible: there is
+no upper bound. And as all shares from the bound up to one explain the bag equally well, a point
 estimate would be a guess that nothing in the data supports.
 """
 
@@ -151,8 +151,8 @@ def _largest(templates: Array, most: Array) -> Array:
     return np.asarray(found.x, dtype=np.float64)
 
 
-#: Quantiles of the certainty of training instances between which bins lie. Those of an unknown class
-#: are often less certain than nearly all of the known ones.
+#: Quantiles of the certainty of training instances between which bins lie. Instances of an unknown
+#: class are often less certain than nearly all of the known ones.
 _QUANTILES = (0.02, 0.1, 0.3)
 
 
