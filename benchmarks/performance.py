@@ -8,9 +8,10 @@ replacement, whose shares are uniform on the simplex or near a corner (those of
 ``coverage_default.py``). A standardised logistic regression is watched. Beside ``kdey``
 (``estimate_performance`` by KDEyML) stand its cross-validated accuracy, which takes the bag for the
 training set; the mean confidence of its decisions; and NannyML's CBPE (``performance_peer.py``, in
-an environment of its own: ``--keep-posteriors`` writes what it reads). The truth is what the
-classifier does on the bag; "macro F1" is the mean over the classes that are there or decided for,
-but for CBPE's binary F1, which is that of class 1 and compared with that.
+an environment of its own, on the first five redraws: ``--keep-posteriors`` writes what it reads).
+The truth is what the classifier does on the bag; "macro F1" is the mean over the classes that are
+there or decided for, but for CBPE: it is compared with the mean over all classes, which it
+estimates, and for two classes with the F1 of class 1.
 
 Coverage is that of 95 % intervals: of the bag itself, and of its population, whose truth is the
 share of classes behind the bag times the recall on all rows outside training.
@@ -172,12 +173,13 @@ def summarise() -> None:
             if way != "CBPE":
                 made = np.concatenate([record["answers"][way] for record in own])
                 errors = np.abs(made - truth[:, :2])
-            elif all(_peer(record).exists() for record in own):
-                read = [json.loads(_peer(record).read_text()) for record in own]
+            elif any(_peer(record).exists() for record in own):
+                with_peer = [record for record in own if _peer(record).exists()]
+                read = [json.loads(_peer(record).read_text()) for record in with_peer]
                 made = np.concatenate(
                     [np.transpose([part["accuracy"], part["f1"]]) for part in read]
                 )
-                errors = np.abs(made - truth[:, [0, 2]])
+                errors = np.abs(made - np.concatenate([r["truth"] for r in with_peer])[:, [0, 2]])
             row |= {f"{way} accuracy": errors[:, 0].mean(), f"{way} f1": errors[:, 1].mean()}
         for target in ("bag", "population"):
             covered = np.concatenate([record["covered"][target] for record in own])

@@ -146,3 +146,23 @@ def test_calibrated_drift(data: Any) -> None:
     except Refused:
         return
     assert made >= 1.0
+
+
+@fuzzed(40)
+@given(data=st.data())
+def test_expected_performance(data: Any) -> None:
+    decided = data.draw(st.none() | some.BAD_LABELS | st.just(Y) | st.just(P))
+    cost = data.draw(st.none() | some.ODD | st.just([[0.0, 1.0], [5.0, 0.0]]))
+    estimate = FITTED.estimate_posteriors(P[:9], check_fit=False)
+    try:
+        made = answer(
+            lambda: kdey.estimate_performance(
+                FITTED, estimate, training_decisions=decided, cost=cost
+            ),
+            *("training_decisions", "cost"),
+        )
+    except Refused:
+        return
+    known = ~np.isnan(made.estimate)
+    assert (made.low[known] <= made.estimate[known]).all()
+    assert (made.estimate[known] <= made.high[known]).all()

@@ -26,6 +26,7 @@ from kdey.diagnostics.planning import (
     plan_labels,
 )
 from kdey.diagnostics.score_check import FitCheck, FitChecker, check_fit
+from kdey.diagnostics.unknown_share import score_histogram, unknown_share_bound
 from kdey.intervals.checks import Checks, ColumnFinding, ColumnVerdict, FitVerdict, NotChecked
 
 __all__ = [
@@ -53,6 +54,8 @@ __all__ = [
     "keep_fold_models",
     "plan_bag_size",
     "plan_labels",
+    "score_histogram",
     "unchecked_scores",
+    "unknown_share_bound",
     "with_fit_checks",
 ]

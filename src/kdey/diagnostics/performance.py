@@ -206,7 +206,7 @@ class Performance:
 
     See Also
     --------
-    kdey.estimate_performance : Make it.
+    kdey.estimate_performance : Estimate it.
 
     Examples
     --------
@@ -444,7 +444,7 @@ def estimate_performance(
     costs = None if cost is None else _checked_cost(cost, k)
     asked: dict[str, Any] = {"confidence": confidence, "target": target, "options": options}
     estimates = _estimates(quantifier, X, bags, asked)
-    if len(estimates.classes) != k:
+    if estimates.classes.tolist() != model.classes.tolist():
         raise ValueError("the estimates are of merged classes: estimate without merge")
     found = [_of_bag(estimates, bag, known, costs) for bag in range(len(estimates))]
     per_class = [(name, label) for name in PER_CLASS for label in model.classes.tolist()]
@@ -454,11 +454,15 @@ def estimate_performance(
     values = np.reshape([part[0] for part in found], (len(found), 3, n_measures))
     cells = np.reshape([part[1] for part in found], (len(found), 3, k, k))
     return Performance(
-        replace(estimates, classes=model.classes),
-        (*((name, None) for name in names), *per_class),
-        *(values[:, 0], values[:, 1], values[:, 2]),
-        _Measures(mass / mass.sum(), known.recall, costs).values(),
-        *(cells[:, 0], cells[:, 1], cells[:, 2]),
+        estimates=estimates,
+        measures=(*((name, None) for name in names), *per_class),
+        estimate=values[:, 0],
+        low=values[:, 1],
+        high=values[:, 2],
+        training=_Measures(mass / mass.sum(), known.recall, costs).values(),
+        confusion=cells[:, 0],
+        confusion_low=cells[:, 1],
+        confusion_high=cells[:, 2],
     )
 
 
@@ -540,15 +544,20 @@ def _own_decisions(model: AnyModel) -> Indices:
 
 def _decided(decisions: ArrayLike, model: AnyModel, n: int | None, name: str) -> Indices:
     """Return decisions as class numbers; n is their number, where it is known."""
-    given = np.asarray(decisions)
-    if given.ndim == 2 and given.shape[1] == model.n_classes:
-        if not np.isfinite(given.astype(np.float64)).all():
-            raise ValueError(f"{name} must be labels or finite scores")
+    try:
+        given = np.asarray(decisions)
+        is_scores = given.ndim == 2 and given.shape[1] == model.n_classes
+        is_finite = not is_scores or bool(np.isfinite(given.astype(np.float64)).all())
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be labels or finite scores: {error}") from error
+    if not is_finite:
+        raise ValueError(f"{name} must be labels or finite scores")
+    if is_scores:
         codes = np.asarray(given.argmax(axis=1), dtype=np.int64)
     elif given.ndim == 1:
         try:
             codes, _ = encode_labels(decisions, model.classes)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise ValueError(f"{name}: {error}") from error
     else:
         raise ValueError(
@@ -570,12 +579,15 @@ def _complete(known: LabelledDecisions, model: AnyModel) -> LabelledDecisions:
 
 
 def _checked_cost(cost: ArrayLike, k: int) -> Array:
-    costs = np.asarray(cost, dtype=np.float64)
+    message = (
+        f"cost must be finite numbers of shape {(k, k)}, a row per class and a column per decision"
+    )
+    try:
+        costs = np.asarray(cost, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{message}, got {cost!r:.80}") from error
     if costs.shape != (k, k) or not np.isfinite(costs).all():
-        raise ValueError(
-            f"cost must be finite numbers of shape {(k, k)}, a row per class and a column per "
-            f"decision, got shape {costs.shape}"
-        )
+        raise ValueError(f"{message}, got shape {costs.shape}")
     return costs
 
 
