@@ -1,10 +1,10 @@
 """Confident and wrong: bags whose interval misses, and whose status is "no problem found".
 
 ``python benchmarks/confident_wrong.py`` changes bags of several data sets in ten ways, and writes
-to ``benchmarks/results/confident_wrong.csv`` one line per data set and change: the share of bags that
-are wrong (some interval misses the true share by more than five points), of those that are wrong
-and were said to have no problem, and of those with an alarm. ``label shift`` changes nothing but
-the shares: its alarms are false. About ten minutes on two busy cores.
+to ``benchmarks/results/confident_wrong.csv`` one line per data set and change: the number of bags
+that are wrong (some interval misses the true share by more than five points), of those that are
+wrong and were said to have no problem, and of those with an alarm. ``label shift`` changes nothing
+but the shares: its alarms are false. A few minutes on two busy cores.
 
 To keep to that, a logistic regression (``PACC``) stands for the default pool, bags have 300 rows,
 and there are few of them per case. Texts are synthetic (words of two classes).
