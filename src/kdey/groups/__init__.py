@@ -98,7 +98,7 @@ def predict_groups(
     """Return the prevalences of every group of a table, with their intervals.
 
     The work per instance is done once. A group that cannot be answered well has a ``status``
-    other than "ok"; it raises nothing. The separate answer of a group depends on nothing but its
+    that says why; it raises nothing. The separate answer of a group depends on nothing but its
     rows, in whatever order, file or engine they lie.
 
     Parameters

@@ -77,6 +77,9 @@ _OTHER_COST = 3.0
 #: Classifiers that are fitted on all instances once more. Boosted trees are surer on new instances
 #: when refitted than their fold models were, so these score new instances instead.
 _REFITTED = frozenset({"logistic regression", "extra trees", "naive Bayes"})
+#: Those of them whose fold models are kept for the check: they are small. On words a refitted model
+#: is much surer than its fold models were, and the check took that for a misfit of the bag.
+_SMALL = frozenset({"logistic regression", "naive Bayes"})
 #: For each value of the parameter ``effort``: folds of the cross-validation, trees of the forest,
 #: and rounds of boosting.
 EFFORTS: Mapping[str, tuple[int, int, int]] = {
@@ -462,6 +465,20 @@ class _PoolFit:
         fit = fits[name]
         return list(fit.fold_models or ()) if fit.classifier is None else [fit.classifier]
 
+    def _check_models(
+        self, models: Mapping[str, list[Any]], fits: dict[str, FittedStage]
+    ) -> dict[str, list[Any]]:
+        """Return the fold models of refitted classifiers, where they are small enough to keep."""
+        kept = {
+            name: list(fits[name].fold_models or ())
+            for name in models
+            if name in _SMALL and fits[name].classifier is not None and fits[name].fold_models
+        }
+        limit = self.stage.size_limit
+        if limit is not None and model_bytes([models, kept]) > limit:
+            return {}
+        return kept
+
     def finished(self, fits: dict[str, FittedStage], pool: HeldOut) -> FittedStage:
         """Return the pool as a classifier, and its training posteriors."""
         names = list(dict.fromkeys(member.classifier for member in pool.members))
@@ -472,7 +489,7 @@ class _PoolFit:
             thread_count(self.n_jobs),
         )
         models = {name: self._models(name, fits) for name in names}
-        classifier.set_models(models, self.classes, self.X)
+        classifier.set_models(models, self.classes, self.X, self._check_models(models, fits))
         training = self._training(fits[names[0]], fits)
         record = record_pool(pool, training, self.stage.plan, thread_count(self.n_jobs))
         classifier.record_ = replace(record, left_out=self.left_out, seconds=self.seconds)

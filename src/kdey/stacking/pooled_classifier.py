@@ -272,6 +272,9 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
     classes_ : array of shape (k,)
     models_ : dict from the names of classifiers to lists of fitted models
         Several models of one classifier are averaged.
+    check_models_ : dict from the names of classifiers to lists of fitted models
+        The models of the folds of classifiers that were fitted on all instances once more. They
+        score no bag but for the check, which compares it with held-out scores of training.
     n_features_in_ : int
     """
 
@@ -298,7 +301,11 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
         return self.set_models(models, np.unique(np.asarray(y)), X)
 
     def set_models(
-        self, models: Mapping[str, Sequence[Any]], classes: NDArray[Any], X: Any
+        self,
+        models: Mapping[str, Sequence[Any]],
+        classes: NDArray[Any],
+        X: Any,
+        check_models: Mapping[str, Sequence[Any]] | None = None,
     ) -> Self:
         """Use models that are already fitted.
 
@@ -307,7 +314,10 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
         models : mapping from the names of classifiers to fitted models
         classes : array of shape (k,)
         X : instances that the models were fitted on
+        check_models : mapping from the names of classifiers to models of the folds, optional
+            Of classifiers whose models are none.
         """
+        self.check_models_ = {name: list(fitted) for name, fitted in (check_models or {}).items()}
         self.models_ = {name: list(fitted) for name, fitted in models.items()}
         self.classes_ = classes
         self.n_features_in_ = _n_features(X)
@@ -318,13 +328,13 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
 
         A classifier with a single model, such as a frozen one, has it in all of them.
         """
-        pools = []
-        for fold in range(max(map(len, self.models_.values()))):
+        pools, known = [], {**self.models_, **self.check_models_}
+        for fold in range(max(map(len, known.values()))):
             part = copy(self)
             part.models_ = {
-                name: [models[fold if len(models) > 1 else 0]]
-                for name, models in self.models_.items()
+                name: [models[fold if len(models) > 1 else 0]] for name, models in known.items()
             }
+            part.check_models_ = {}
             pools.append(part)
         return pools
 
