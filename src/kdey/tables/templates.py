@@ -550,7 +550,7 @@ class _Reader:
         import narwhals as nw
 
         frame = nw.from_native(X, eager_only=True)
-        columns = [_frame_values(frame[name]) for name in frame.columns]
+        columns = [_frame_values(column) for column in frame.iter_columns()]
         return cls(columns, False, tuple(map(str, frame.columns)), len(frame), len(columns))
 
     @property
