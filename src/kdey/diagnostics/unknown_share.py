@@ -72,7 +72,7 @@ def unknown_share_bound(
     >>> unknown_share_bound([(training, [100, 100, 0])])
     0.0
     >>> round(unknown_share_bound([(training, [70, 70, 60])]), 2)
-    0.17
+    0.23
     """
     check_share(confidence, "confidence")
     parts = [_regions(*pair) for pair in _checked(histograms)]
