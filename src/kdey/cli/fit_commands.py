@@ -492,26 +492,23 @@ def _fit_scores(
     classes = np.unique(training.y)
     if len(scores) == 1 and quantifier.row_spec().needs == "decisions":
         fitted = quantifier.fit_posteriors(one_hot(training.X[:, 0], classes), training.y)
-        decided = Column(scores[0], "feature", "decision", tuple(class_texts(classes)))
-        label = training.schema.with_role("label")
-        known = TableSchema((*label, decided), training.schema.decimal)
-        fitted.model_ = fitted.model_.with_scorer(schema=known)
-        return fitted
-    if len(scores) == 1:
+        columns = [Column(scores[0], "feature", "decision", tuple(class_texts(classes)))]
+    elif len(scores) == 1:
         raise ValueError(
             f"one column of scores ({scores[0]}) holds decided labels, which --method acc or cc "
             "counts; other methods need a column of posteriors for each class"
         )
-    ordered = match_scores(scores, classes)
-    p = training.X[:, [scores.index(name) for name in ordered]]
-    fault = bad_score(p)
-    if fault is not None:
-        row = training.rows[fault[0]]
-        raise ValueError(f"row {row} {fault[1]}: the scores must be posteriors")
-    fitted = quantifier.fit_posteriors(p, training.y)
-    schema = training.schema
-    columns = (Column(name, "feature", "score") for name in ordered)
-    known = TableSchema((*schema.with_role("label"), *columns), schema.decimal)
+    else:
+        ordered = match_scores(scores, classes)
+        p = training.X[:, [scores.index(name) for name in ordered]]
+        fault = bad_score(p)
+        if fault is not None:
+            row = training.rows[fault[0]]
+            raise ValueError(f"row {row} {fault[1]}: the scores must be posteriors")
+        fitted = quantifier.fit_posteriors(p, training.y)
+        columns = [Column(name, "feature", "score") for name in ordered]
+    label = training.schema.with_role("label")
+    known = TableSchema((*label, *columns), training.schema.decimal)
     fitted.model_ = fitted.model_.with_scorer(schema=known)
     return fitted
 

@@ -225,7 +225,7 @@ class BaseSearch(BaseQuantifier):
         codes, classes = self._labels(y)
         check_consistent_length(X, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
-        whole = Training.of(X, codes, classes, weights)
+        whole = Training(X, codes, classes, weights)
         training, X_val, labelled, everything = self._data(whole, X_val, y_val, schema)
         cache = StageCache(self._private_stages()) if self.cache is None else self.cache
         raising = isinstance(self.error_score, str)

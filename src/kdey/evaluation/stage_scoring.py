@@ -64,22 +64,17 @@ class Training:
         Class codes of the instances.
     classes : array of shape (k,)
     weights : array of shape (n,) or None
-    key : str
-        Fingerprint of all of these.
     """
 
     X: Any
     codes: NDArray[np.int64]
     classes: NDArray[Any]
     weights: Array | None
-    key: str
 
-    @classmethod
-    def of(
-        cls, X: Any, codes: NDArray[np.int64], classes: NDArray[Any], weights: Array | None
-    ) -> Training:
-        """Return the training data with its fingerprint."""
-        return cls(X, codes, classes, weights, fingerprint(X, codes, classes, weights))
+    @cached_property
+    def key(self) -> str:
+        """Fingerprint of all of these."""
+        return fingerprint(self.X, self.codes, self.classes, self.weights)
 
 
 @dataclass(frozen=True)
@@ -257,7 +252,7 @@ def split_off(
     (train, test), *_ = make_splits(fraction, X, codes, classes, random_state=random_state)
     labelled = protocol.bags(classes[codes[test]], classes)
     train_weights = None if weights is None else weights[train]
-    rest = Training.of(take_rows(X, train), codes[train], classes, train_weights)
+    rest = Training(take_rows(X, train), codes[train], classes, train_weights)
     return rest, take_rows(X, test), labelled
 
 
@@ -274,7 +269,7 @@ def joined(training: Training, X_val: Any, y_val: ArrayLike | None) -> Training:
     weights: Array | None = None
     if training.weights is not None:
         weights = np.concatenate([training.weights, np.ones(len(y))])
-    return Training.of(_stack(training.X, X_val), codes, classes, weights)
+    return Training(_stack(training.X, X_val), codes, classes, weights)
 
 
 def _stack(above: Any, below: Any) -> Any:

@@ -113,7 +113,7 @@ def answer(
     """
     model, n = model_of(quantifier), len(table)
     place = place_of(quantifier) if place is None else place
-    bags, merging = _GroupBags.of(table, unions), request.merging(model.classes)
+    bags, merging = _GroupBags(table, unions), request.merging(model.classes)
     checks: list[Checks] = [NOTHING_CHECKED] * len(bags)
     parts, answered = [], []
     for groups in _runs(bags.sizes, bags.rates, model.n_classes):
@@ -154,7 +154,6 @@ def answer(
     )
 
 
-@dataclass(frozen=True, eq=False)
 class _GroupBags:
     """Which rows belong to which group or union, in canonical order.
 
@@ -173,36 +172,20 @@ class _GroupBags:
         Whether a bag is yet to be thinned; those on a cluster were thinned where they lay.
     """
 
-    rows: ScoredRows
-    order: Indices
-    offsets: Indices
-    unions: Sequence[tuple[int, ...]]
-    sizes: Indices
-    totals: Indices
-    rates: Array
-    is_thinned: Any
-
-    @classmethod
-    def of(cls, table: ScoredTable, unions: Sequence[tuple[int, ...]]) -> _GroupBags:
-        own = np.bincount(table.rows.groups, minlength=len(table)).astype(np.int64)
-
+    def __init__(self, table: ScoredTable, unions: Sequence[tuple[int, ...]]) -> None:
         def with_unions(values: Any, together: Any) -> Any:
             further = [together(values[list(union)]) for union in unions]
             return np.concatenate([values, np.array(further, dtype=values.dtype)])
 
-        sizes, rates = with_unions(own, np.sum), with_unions(table.rates, np.min)
+        self.rows, self.unions = table.rows, unions
+        own = np.bincount(table.rows.groups, minlength=len(table)).astype(np.int64)
+        self.order, self.offsets = table.rows.canonical_order(), offsets_of(own)
+        self.sizes: Indices = with_unions(own, np.sum)
+        self.totals: Indices = with_unions(table.sizes, np.sum)
+        rates = with_unions(table.rates, np.min)
         most = max(WHOLE // max(table.rows.row_bytes, 1), 1)
-        is_thinned = (sizes > most) & (rates == 1.0)
-        return cls(
-            table.rows,
-            table.rows.canonical_order(),
-            offsets_of(own),
-            unions,
-            sizes,
-            with_unions(table.sizes, np.sum),
-            np.where(is_thinned, most / np.maximum(sizes, 1), rates),
-            is_thinned,
-        )
+        self.is_thinned = (self.sizes > most) & (rates == 1.0)
+        self.rates = np.where(self.is_thinned, most / np.maximum(self.sizes, 1), rates)
 
     def __len__(self) -> int:
         """Return the number of groups and unions."""

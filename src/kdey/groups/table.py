@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -21,14 +22,15 @@ from kdey.bags import Array, Indices
 from kdey.tables.columns import (
     canonical_text,
     check_same,
+    look_alikes,
     parse_number,
     plain_values,
     text_in_column,
     typed_tokens,
     value_tokens,
 )
-from kdey.tables.features import warn_of_look_alikes, warn_of_unseen_values
-from kdey.tables.schema import Finding, merge_findings
+from kdey.tables.features import TableWarning, warn_of_unseen_values
+from kdey.tables.schema import Finding
 from kdey.tables.templates import Codes
 from kdey.validation import take_rows
 
@@ -413,9 +415,9 @@ def collect(batches: Iterable[ScoredTable], memory: int | None = MEMORY) -> Scor
         for name in ("sizes", "missing", "unseen")
     }
     n_rows = int(totals["sizes"].sum() + totals["missing"].sum())
-    findings = merge_findings([f for part in parts for f in part.findings], n_rows)
+    findings = _merge_findings([f for part in parts for f in part.findings], n_rows)
     warn_of_unseen_values(findings)
-    warn_of_look_alikes(keys.names, keys.values)
+    _warn_of_look_alikes(keys.names, keys.values)
     rows = _joined_rows([part.rows for part in parts])
     if len(growing["points"]):
         held: dict[str, Any] = {n: array.release() for n, array in growing.items() if len(array)}
@@ -430,6 +432,47 @@ def collect(batches: Iterable[ScoredTable], memory: int | None = MEMORY) -> Scor
         label_counts=sum((part.label_counts for part in parts), Counter()),
         date_format=first.date_format,
     )
+
+
+def _merge_findings(findings: Iterable[Finding], total: int) -> tuple[Finding, ...]:
+    """Return the findings of a table from those of its batches.
+
+    Parameters
+    ----------
+    findings : iterable of Finding
+    total : int
+        Rows of all batches, among them those without a finding.
+
+    Returns
+    -------
+    tuple of Finding
+        One for each column and kind of finding, with the counts of all batches.
+    """
+    merged: dict[tuple[str, str], Finding] = {}
+    for finding in findings:
+        key = (finding.column, finding.what)
+        first = merged.get(key, replace(finding, count=0, total=total))
+        merged[key] = replace(first, count=first.count + finding.count)
+    return tuple(merged.values())
+
+
+def _warn_of_look_alikes(names: Sequence[str], keys: Sequence[Sequence[Any]]) -> None:
+    """Warn of keys that differ in characters alone that are not seen.
+
+    Parameters
+    ----------
+    names : names of the key columns
+    keys : the values of each group, one per column
+    """
+    for place, name in enumerate(names):
+        texts = {key[place] for key in keys if isinstance(key[place], str)}
+        for alike in look_alikes(sorted(texts)):
+            warnings.warn(
+                f"column {name!r}: {' and '.join(map(repr, alike))} are {len(alike)} groups, "
+                "which differ in characters that are not seen: if they are one, write it alike",
+                TableWarning,
+                stacklevel=3,
+            )
 
 
 def _joined_rows(parts: Sequence[ScoredRows]) -> ScoredRows:

@@ -5,7 +5,6 @@ They are module-level classes, so that QuaPy's parallel searches can pickle them
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdey._fingerprints import fingerprint
 from kdey.bags import Array
 from kdey.evaluation.protocols import LabelledBags
-from kdey.posteriors import FittedStage, predict_posteriors
+from kdey.posteriors import predict_posteriors
 from kdey.quantifiers import AggregativeQuantifier
 from kdey.quantifiers.base import BaseQuantifier as KdeyQuantifier
 from kdey.validation import take_rows, training_labels
@@ -72,9 +71,13 @@ class WrappedQuantifier(BaseQuantifier):
         return prevalence
 
 
-@dataclass(frozen=True, eq=False)
 class _ClassifiedTraining:
     """A classifier stage that is fitted, before anything is aggregated.
+
+    Parameters
+    ----------
+    quantifier : AggregativeQuantifier
+        Unfitted; its stage is fitted on ``(X, y)``.
 
     Attributes
     ----------
@@ -86,21 +89,14 @@ class _ClassifiedTraining:
     classes : array of shape (k,)
     """
 
-    stage: FittedStage
-    parameters: str
-    instance: Any
-    y: NDArray[Any]
-    classes: NDArray[Any]
-
-    @classmethod
-    def of(cls, quantifier: AggregativeQuantifier, X: Any, y: Any) -> Self:
-        """Return the stage of an unfitted quantifier, fitted on ``(X, y)``."""
+    def __init__(self, quantifier: AggregativeQuantifier, X: Any, y: Any) -> None:
         reader, X, _ = quantifier._read_training(X)
-        codes, classes = training_labels(y)
-        quantifier._check_n_classes(len(classes))
-        stage = reader._classifier_stage().fit(X, codes, classes, n_jobs=quantifier.n_jobs)
-        parameters = fingerprint(quantifier._classifier_stage())
-        return cls(stage, parameters, take_rows(X, [0]), classes[codes], classes)
+        codes, self.classes = training_labels(y)
+        quantifier._check_n_classes(len(self.classes))
+        unfitted = reader._classifier_stage()
+        self.stage = unfitted.fit(X, codes, self.classes, n_jobs=quantifier.n_jobs)
+        self.parameters = fingerprint(quantifier._classifier_stage())
+        self.instance, self.y = take_rows(X, [0]), self.classes[codes]
 
     def check_parameters(self, quantifier: AggregativeQuantifier) -> None:
         """Raise ValueError if the quantifier would need another classifier stage than this."""
@@ -188,7 +184,7 @@ class WrappedAggregative(WrappedQuantifier, AggregativeSoftQuantifier):
         """
         self._classifier = None
         self.__dict__.pop("_fitted", None)
-        self._training = _ClassifiedTraining.of(clone(self.quantifier), X, y)
+        self._training = _ClassifiedTraining(clone(self.quantifier), X, y)
         return self._training.predictions
 
     def aggregation_fit(self, classif_predictions: Any, labels: Any) -> Self:

@@ -29,7 +29,6 @@ from sklearn.utils.validation import check_is_fitted
 from kdey._io import write_whole
 from kdey.bags import Array
 from kdey.diagnostics import FitCheck, FitVerdict, NotChecked, full_check, unchecked_scores
-from kdey.diagnostics.default_checks import default_checker
 from kdey.groups import (
     Grouping,
     GroupKeys,
@@ -41,7 +40,7 @@ from kdey.groups import (
 )
 from kdey.intervals import Estimate, Estimates
 from kdey.intervals.checks import Checks, FitResult
-from kdey.model import Fitted, Model, model_of
+from kdey.model import Fitted, Model, model_of, training_of
 from kdey.options import Options
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.report.drawing import FORMATS, FigureFormat, Page, figure_files, render_page
@@ -444,9 +443,10 @@ def _check_posteriors(
     unchecked = unchecked_scores(quantifier)
     if unchecked is not None:
         return unchecked
-    by_posteriors = default_checker(quantifier, held=False)
-    if verdict is not None and verdict.cross_fitted and not by_posteriors.cross_fitted:
-        return verdict
+    folds = training_of(quantifier).folds
+    one_model = folds is None or len(np.unique(folds)) == 1
+    if verdict is not None and verdict.cross_fitted and not one_model:
+        return verdict  # by the models that scored the training set; the posteriors are another's
     bags = None if estimate.decisions is None else estimate.decisions.bags
     weights = None if bags is None or bags.weights is None else bags.bag_weights(estimate.number)
     return full_check(quantifier, points, weights)

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from kdey.bags import Array
 from kdey.diagnostics import FitCheck, FitVerdict
 from kdey.intervals import Estimate
+from kdey.intervals.profile import wilson
 from kdey.intervals.region import Region
 from kdey.kernels import class_log_sums
 from kdey.model import kept_training
@@ -135,8 +136,8 @@ def reliability_figure(curve: Reliability, width: float = WIDE) -> Drawing:
     return drawing
 
 
-#: Two standard errors: about 95 %.
-_Z = 1.96
+#: Probability beyond each end of an interval of 95 %.
+_TAIL = 0.025
 #: Confusions that are listed.
 _MOST_CONFUSIONS = 10
 
@@ -186,7 +187,7 @@ def reliability(posteriors: ArrayLike, labels: ArrayLike, n_bins: int = 10) -> R
     counts = np.bincount(bins)
     claimed = np.bincount(bins, weights=sure[order]) / counts
     observed = np.bincount(bins, weights=right[order].astype(np.float64)) / counts
-    low, high = _wilson(observed, counts)
+    low, high = wilson(observed, counts.astype(np.float64), _TAIL)
     error = float(counts @ np.abs(claimed - observed) / counts.sum())
     return Reliability(claimed, observed, low, high, counts, error, float(right.mean()))
 
@@ -197,13 +198,6 @@ def _bins(values: Array, n_bins: int) -> NDArray[np.int64]:
     bins = np.arange(n) * min(n_bins, n) // n
     first = np.searchsorted(values, values, side="left")
     return np.unique(bins[first], return_inverse=True)[1].astype(np.int64)
-
-
-def _wilson(share: Array, counts: NDArray[np.int64]) -> tuple[Array, Array]:
-    z = _Z**2 / counts
-    middle = (share + z / 2) / (1 + z)
-    half = np.sqrt(share * (1 - share) * z + z**2 / 4) / (1 + z)
-    return np.clip(middle - half, 0, 1), np.clip(middle + half, 0, 1)
 
 
 def confusion_shares(training: TrainingPosteriors, k: int) -> Array:

@@ -23,7 +23,6 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from kdey.status import MOST_UNSEEN
-from kdey.tables.columns import look_alikes
 from kdey.tables.schema import (
     BEYOND,
     MISSING,
@@ -200,25 +199,6 @@ def warn_of_unseen_values(findings: Sequence[Finding], stacklevel: int = 2) -> N
         note = unseen_values_note(findings, what)
         if note is not None:
             warnings.warn(note, TableWarning, stacklevel=stacklevel + 1)
-
-
-def warn_of_look_alikes(names: Sequence[str], keys: Sequence[Sequence[Any]]) -> None:
-    """Warn of keys that differ in characters alone that are not seen.
-
-    Parameters
-    ----------
-    names : names of the key columns
-    keys : the values of each group, one per column
-    """
-    for place, name in enumerate(names):
-        texts = {key[place] for key in keys if isinstance(key[place], str)}
-        for alike in look_alikes(sorted(texts)):
-            warnings.warn(
-                f"column {name!r}: {' and '.join(map(repr, alike))} are {len(alike)} groups, "
-                "which differ in characters that are not seen: if they are one, write it alike",
-                TableWarning,
-                stacklevel=3,
-            )
 
 
 def unseen_values_note(findings: Iterable[Finding], what: str = UNSEEN) -> str | None:

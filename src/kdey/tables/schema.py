@@ -19,8 +19,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import Any, Literal, TypeAlias, get_args
@@ -176,28 +176,6 @@ class Finding:
         return (
             f"column {self.column!r}: {self.what} in {self.count:,} of {self.total:,} rows{shown}"
         )
-
-
-def merge_findings(findings: Iterable[Finding], total: int) -> tuple[Finding, ...]:
-    """Return the findings of a table from those of its batches.
-
-    Parameters
-    ----------
-    findings : iterable of Finding
-    total : int
-        Rows of all batches, among them those without a finding.
-
-    Returns
-    -------
-    tuple of Finding
-        One for each column and kind of finding, with the counts of all batches.
-    """
-    merged: dict[tuple[str, str], Finding] = {}
-    for finding in findings:
-        key = (finding.column, finding.what)
-        first = merged.get(key, replace(finding, count=0, total=total))
-        merged[key] = replace(first, count=first.count + finding.count)
-    return tuple(merged.values())
 
 
 @dataclass(frozen=True, eq=False)
