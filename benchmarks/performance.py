@@ -37,7 +37,7 @@ FILE, FOLDER = RAW / "performance.jsonl", RAW / "performance"
 SUMMARY = RESULTS / "performance.csv"
 KEYS = ("source",)
 WAYS = ("kdey", "true shares", "cross-validation", "confidence", "CBPE")
-#: First seed: lower ones were looked at while the intervals were being chosen.
+#: First seed of the redraws.
 FIRST = 500
 
 
