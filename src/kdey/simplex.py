@@ -63,7 +63,7 @@ def check_posteriors(
     posteriors : array-like or data frame of shape (m, k)
         Rows on the simplex; the sum of a row may differ from one by ``SUM_TOLERANCE``. The columns
         of a data frame are matched with the classes by their names
-        (:func:`in_class_order`).
+        (``in_class_order``).
     n_classes : int, optional
         Expected number of columns; by default the number of ``classes``, if they are given.
     name : str

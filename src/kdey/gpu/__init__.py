@@ -1,6 +1,6 @@
 """Estimates on a GPU, or on any other device of torch (extra ``gpu``).
 
-The parameter ``device`` of a quantifier names the device (:func:`kdey.validation.device_name`).
+The parameter ``device`` of a quantifier names the device (``kdey.validation.device_name``).
 This file has what the rest of the library calls; it does not import torch. The others do, and are
 imported when a device is used: ``bags`` computes rows there, gathers those of bags, and has the
 moments that analytic intervals are made of; ``sums`` has the class log-sums, by the Triton kernel

@@ -189,7 +189,7 @@ class RowSpec:
     def on_device(self, device: str) -> RowSpec:
         """Return the spec whose automatic choice, if it has one, is made on a device.
 
-        ``device`` is a value of ``device=`` (:func:`kdey.validation.device_name`).
+        ``device`` is a value of ``device=`` (``kdey.validation.device_name``).
         """
         return self
 

@@ -488,7 +488,7 @@ class TuningPlan:
         Share of the simplex, its smoothest part, from which prevalences are drawn; for ordered
         classes (:func:`kdey.simplex.sample_smooth`). One is the whole simplex.
     device : str
-        Where candidates are evaluated (:func:`kdey.validation.device_name`).
+        Where candidates are evaluated (``kdey.validation.device_name``).
     """
 
     tune_for: Any = "ae"
