@@ -149,7 +149,7 @@ def test_check_and_fit_say_the_same_of_every_column(folder: Path) -> None:
     for sentence in (
         "read as Windows-1252, because it is not UTF-8",
         "decimal commas, as in",
-        "fewer than 20 labels of the class wrong (8): the limits of it",
+        "fewer than 20 labels of the class wrong (8): the intervals of it",
         "few labels: wrong (8)",
     ):
         assert sentence in said, said

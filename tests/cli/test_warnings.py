@@ -88,6 +88,7 @@ def test_groups_with_problems_are_named(model: Path, tmp_path: Path) -> None:
     assert done.stderr.splitlines() == [
         "missing values: 1 of 2 groups (shop=C)",
         "too small: 1 of 2 groups (shop=D)",
+        "cannot be told: 1 of 2 groups (shop=D)",
     ]
     done = run("estimate", model, path, "--missing", "drop")
     assert done.stderr.splitlines() == ["missing values: the whole table"]

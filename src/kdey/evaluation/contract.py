@@ -432,7 +432,7 @@ class TrainingSummary:
         more = f" and {len(self.rare) - 6} more" if len(self.rare) > 6 else ""
         return [
             f"few labels: {shown}{more}; label at least {FEW_LABELS} of each class, or merge "
-            "classes: until then their limits are wide"
+            "classes: until then their intervals are wide"
         ]
 
     def _pair_sentences(self) -> list[str]:
