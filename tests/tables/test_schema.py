@@ -6,13 +6,14 @@ import datetime as dt
 import pickle
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 
 from kdey.tables.schema import TableSchema
-from kdey.tables.training import learn_schema
+from kdey.tables.training import TableOptions, learn_schema, training_table
 
 N = 60
 LIBRARIES = {
@@ -372,3 +373,11 @@ def test_a_wide_text_file_asks_no_column_by_itself(monkeypatch: pytest.MonkeyPat
     monkeypatch.delattr("kdey.tables.schema.encode_column")
     X = schema.encode(plain.to_arrow()).X
     assert_array_equal(X, plain.drop("y").cast(pl.Float64).to_numpy())
+
+
+def test_texts_of_digits_that_are_categories_are_not_read_as_numbers() -> None:
+    codes = [f"{500 + i % 12:05d}" for i in range(60)]
+    frame = pl.DataFrame({"zip": codes, "x": np.arange(60.0) % 7, "y": ["a", "b"] * 30})
+    read = training_table(nw.from_native(frame.to_arrow(), eager_only=True), TableOptions("y"))
+    assert [column.kind for column in read.schema.feature_columns] == ["category", "number"]
+    assert_array_equal(read.X[:, 0], np.arange(60) % 12)

@@ -308,7 +308,8 @@ class TableSchema:
         missing, unexpected, unseen = np.zeros((3, len(table)), dtype=np.bool_)
         findings: list[Finding] = []
         for start, block in _blocks(self.feature_columns):
-            floats = number_block(table, [column.name for column in block]) if mark == "." else None
+            plain = block[0].kind == "number" and mark == "."
+            floats = number_block(table, [column.name for column in block]) if plain else None
             if floats is not None:
                 X[:, start : start + len(block)] = floats
                 lacking = np.isnan(floats)
