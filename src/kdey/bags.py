@@ -545,11 +545,11 @@ def sampled_bags(
     ValueError
         If ``clusters`` has another shape, missing ids, or ids that cannot be ordered.
     """
-    codes = None if clusters is None else _cluster_codes(clusters, bags.pool_size)
+    codes = None if clusters is None else cluster_codes(clusters, bags.pool_size)
     return SampledBags(bags, codes, options)
 
 
-def _cluster_codes(clusters: ArrayLike, pool_size: int) -> Indices:
+def cluster_codes(clusters: ArrayLike, pool_size: int) -> Indices:
     """Return the number of each instance's cluster, from 0, shape (pool_size,)."""
     ids = np.asarray(for_numpy(clusters, "clusters"))
     if ids.shape != (pool_size,):

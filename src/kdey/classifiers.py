@@ -253,7 +253,13 @@ RandomState: TypeAlias = "int | np.random.RandomState | np.random.Generator | No
 
 
 def make_splits(
-    cv: Any, X: Any, codes: Indices, classes: NDArray[Any], *, random_state: RandomState = None
+    cv: Any,
+    X: Any,
+    codes: Indices,
+    classes: NDArray[Any],
+    *,
+    random_state: RandomState = None,
+    clusters: Indices | None = None,
 ) -> list[Split]:
     """Return the splits that ``cv`` describes, as pairs of int64 row numbers (train, test).
 
@@ -261,6 +267,9 @@ def make_splits(
     ----------
     cv, X, codes, classes, random_state
         As for :func:`kdey.posteriors.training_posteriors`, except that ``cv`` is not None.
+    clusters : int64 array of shape (n,), optional
+        Number of each row's cluster, from 0. The rows of a cluster are never on both sides of a
+        split (:func:`_cluster_splits`).
 
     Returns
     -------
@@ -276,18 +285,91 @@ def make_splits(
         random_state = int(random_state.integers(2**31 - 1))
     if isinstance(cv, bool | str | bytes):
         raise ValueError(_cv_message(cv))
+    if clusters is not None:
+        return _cluster_splits(cv, X, codes, classes, clusters, random_state)
     if isinstance(cv, Integral):
         cv = _stratified_folds(int(cv), codes, random_state)
     elif isinstance(cv, Real):
         return [_hold_out(float(cv), codes, random_state)]
     with _without_rare_class_warning(cv, codes):
-        pairs = cv.split(X, classes[codes]) if hasattr(cv, "split") else cv
-        if not isinstance(pairs, Iterable):
-            raise ValueError(_cv_message(cv))
-        splits = [_check_split(pair, len(codes), number) for number, pair in enumerate(pairs)]
+        return _checked_splits(cv, X, classes[codes], None)
+
+
+def _checked_splits(
+    cv: Any, X: Any, labels: NDArray[Any], groups: Indices | None = None
+) -> list[Split]:
+    """Return the splits of a splitter or an iterable of pairs, checked."""
+    pairs = cv.split(X, labels, groups) if hasattr(cv, "split") else cv
+    if not isinstance(pairs, Iterable):
+        raise ValueError(_cv_message(cv))
+    splits = [_check_split(pair, len(labels), number) for number, pair in enumerate(pairs)]
     if not splits:
         raise ValueError("cv holds no splits")
     return splits
+
+
+def _cluster_splits(
+    cv: Any,
+    X: Any,
+    codes: Indices,
+    classes: NDArray[Any],
+    clusters: Indices,
+    random_state: RandomState,
+) -> list[Split]:
+    """Return splits that leave clusters whole.
+
+    A number of folds is that of scikit-learn's ``StratifiedGroupKFold``, or that of the clusters if
+    there are fewer; of a fraction, as much is held out as one of its folds has. A class whose rows
+    are all in one cluster could not be learnt and held out at the same time: its rows are divided
+    one by one, and its intervals are 0 to 1 (``Model.rare``). Splits that the user gives must leave
+    clusters whole themselves, or there is a warning.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold  # slow to import
+
+    if not isinstance(cv, Integral | Real):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
+            splits = _checked_splits(cv, X, classes[codes], clusters)
+        torn = max(len(np.intersect1d(clusters[a], clusters[b])) for a, b in splits)
+        if torn:
+            warnings.warn(
+                f"cv: rows of {torn} clusters are in the training and in the test part of one "
+                "split; use a number of folds, or a splitter such as StratifiedGroupKFold",
+                UserWarning,
+                stacklevel=4,
+            )
+        return splits
+    groups = _units(codes, clusters)
+    n_groups = len(np.unique(groups))
+    if isinstance(cv, Integral):
+        _check_folds(min(int(cv), n_groups) if cv > 1 else int(cv), codes)
+        n_folds, keep, swap = min(int(cv), n_groups), slice(None), False
+    else:
+        if not 0.0 < float(cv) < 1.0:
+            raise ValueError(_cv_message(cv))
+        swap = float(cv) > 0.5
+        n_folds = min(max(2, round(1.0 / min(float(cv), 1.0 - float(cv)))), n_groups)
+        keep = slice(1)
+        random_state = check_random_state(random_state).randint(2**31 - 1)
+    shuffle = random_state is not None
+    folds = StratifiedGroupKFold(n_folds, shuffle=shuffle, random_state=random_state)
+    with warnings.catch_warnings():  # the caller says it once
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        drawn = list(folds.split(np.zeros((len(codes), 1)), codes, groups))
+    # Where some clusters are most of the data, a fold can be left without any.
+    whole = [(train, test) for train, test in drawn if len(train) and len(test)][keep]
+    return [
+        _check_split(pair[::-1] if swap else pair, len(codes), number)
+        for number, pair in enumerate(whole)
+    ]
+
+
+def _units(codes: Indices, clusters: Indices) -> Indices:
+    """Return what is kept whole: clusters, but single rows of classes that are in one cluster."""
+    pairs = np.unique(np.stack([codes, clusters]), axis=1)
+    n_clusters = np.bincount(pairs[0], minlength=int(codes.max()) + 1)
+    single = n_clusters[codes] == 1
+    return np.where(single, int(clusters.max()) + 1 + np.arange(len(codes)), clusters)
 
 
 @contextmanager
@@ -309,13 +391,17 @@ def _without_rare_class_warning(cv: Any, codes: Indices) -> Iterator[None]:
 def _stratified_folds(n_folds: int, codes: Indices, random_state: RandomState) -> Any:
     from sklearn.model_selection import StratifiedKFold  # slow to import
 
+    _check_folds(n_folds, codes)
+    shuffle = random_state is not None
+    return StratifiedKFold(n_folds, shuffle=shuffle, random_state=random_state)
+
+
+def _check_folds(n_folds: int, codes: Indices) -> None:
     if n_folds < 2:
         raise ValueError(_cv_message(n_folds))
     largest = int(np.bincount(codes).max())
     if largest < n_folds:
         raise ValueError(f"cv={n_folds} folds, but the largest class has {largest} instances")
-    shuffle = random_state is not None
-    return StratifiedKFold(n_folds, shuffle=shuffle, random_state=random_state)
 
 
 def _hold_out(fraction: float, codes: Indices, random_state: RandomState) -> Split:

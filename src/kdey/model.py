@@ -303,15 +303,31 @@ class Model(_BaseModel):
         return np.bincount(labels, minlength=self.n_classes)
 
     @property
+    def cluster_counts(self) -> NDArray[np.int64] | None:
+        """Number of training clusters in which each class occurs, (k,); None without clusters."""
+        if self.training is None or self.training.clusters is None:
+            return None
+        w = self.training.weights
+        used = slice(None) if w is None else w > 0
+        pairs = np.stack([self.training.labels, self.training.clusters])[:, used]
+        return np.bincount(np.unique(pairs, axis=1)[0], minlength=self.n_classes)
+
+    @property
     def rare(self) -> NDArray[np.bool_]:
-        """Whether each class has fewer than two training instances (unknown spread), (k,)."""
-        return self.label_counts < 2
+        """Whether each class has fewer than two training instances or clusters, shape (k,).
+
+        Nothing then shows its spread.
+        """
+        counts = self.cluster_counts
+        return (self.label_counts if counts is None else counts) < 2
 
     @property
     def training_notes(self) -> tuple[str, ...]:
         """Sentences about the training data that belong beside every estimate."""
-        note = few_labels_note(self.classes, self.label_counts)
-        return () if note is None else (note,)
+        notes = [few_labels_note(self.classes, self.label_counts)]
+        if self.cluster_counts is not None:
+            notes.append(few_labels_note(self.classes, self.cluster_counts, clusters=True))
+        return tuple(note for note in notes if note is not None)
 
     @property
     def digest(self) -> str:
@@ -324,7 +340,10 @@ class Model(_BaseModel):
         if training is not None:
             arrays += [
                 part
-                for part in (training.posteriors, training.labels, training.weights)
+                for part in (
+                    *(training.posteriors, training.labels),
+                    *(training.weights, training.clusters),
+                )
                 if part is not None
             ]
         digest = hashlib.sha256(repr((self.row_spec, self.matching)).encode())

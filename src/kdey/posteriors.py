@@ -30,6 +30,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import indexable
 from sklearn.utils.validation import check_consistent_length, has_fit_parameter
 
+from kdey.bags import cluster_codes
 from kdey.classifiers import (
     ClassifierAdapter,
     Indices,
@@ -61,6 +62,9 @@ class TrainingPosteriors:
         Number of the split whose model gave the row; None if one model gave all rows.
     instances : int64 array of shape (n_used,) or None
         Row number in X, ascending; None if the rows are all rows of X, in order.
+    clusters : int64 array of shape (n_used,) or None
+        Number of the cluster in which the instance was drawn, from 0; None if instances were drawn
+        one by one.
     """
 
     posteriors: Posteriors | None
@@ -68,6 +72,7 @@ class TrainingPosteriors:
     weights: NDArray[np.float64] | None = None
     folds: Indices | None = None
     instances: Indices | None = None
+    clusters: Indices | None = None
 
     def required(self) -> Posteriors:
         """Return the posteriors; raises ValueError if there are none."""
@@ -118,19 +123,26 @@ class ClassifierStage:
         sample_weight: ArrayLike | None = None,
         n_jobs: int | None = None,
         keep_bytes: float = 0,
+        clusters: Indices | None = None,
     ) -> FittedStage:
         """Return the stage fitted on instances ``X`` with labels ``classes[codes]``.
 
         The models of the splits are kept if they are not larger than ``keep_bytes`` together.
+        ``clusters``, shape (n,), are numbers of clusters that splits leave whole.
         """
-        fits = _ClassifierFits.of(self.classifier, X, codes, classes, sample_weight, n_jobs)
+        fits = _ClassifierFits.of(
+            self.classifier, X, codes, classes, sample_weight, n_jobs, clusters
+        )
         if fits.is_frozen:
             return fits.frozen(needs_posteriors=self.cv is not None)
         if self.cv is None:
             _check_two_classes(fits.codes, "y")
-            return FittedStage(fits.fit(), TrainingPosteriors(None, fits.codes, fits.weights))
+            training = TrainingPosteriors(None, fits.codes, fits.weights, clusters=clusters)
+            return FittedStage(fits.fit(), training)
         splits = make_splits(
-            self.cv, fits.X, fits.codes, fits.classes, random_state=self.random_state
+            *(self.cv, fits.X, fits.codes, fits.classes),
+            random_state=self.random_state,
+            clusters=clusters,
         )
         fitted, folds = _fit_splits(fits, splits, n_jobs, keep_bytes)
         warn_about_rare_classes(self.cv, fits.codes, len(fits.classes), splits)
@@ -148,6 +160,7 @@ def training_posteriors(
     *,
     cv: Any,
     sample_weight: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
     n_jobs: int | None = None,
     random_state: RandomState = None,
 ) -> tuple[Any, TrainingPosteriors]:
@@ -176,6 +189,8 @@ def training_posteriors(
         test may overlap: ``[(all, all)]`` gives resubstitution posteriors.
     sample_weight : array-like of shape (n,), optional
         Passed to the classifier if it accepts weights, and to the templates.
+    clusters : array-like of shape (n,), optional
+        Id of the cluster in which each instance was drawn; splits leave clusters whole.
     n_jobs : int, optional
         Number of fits that run in parallel, each with one BLAS thread, so that the result does not
         depend on it. None: one fit after the other, with all BLAS threads.
@@ -195,17 +210,42 @@ def training_posteriors(
     ValueError
         If lengths differ, ``cv`` is invalid, or there is only one class to fit on.
     """
+    labels = np.asarray(codes, dtype=np.int64)
     stage = ClassifierStage(classifier, cv, random_state).fit(
-        X, np.asarray(codes, dtype=np.int64), np.asarray(classes), sample_weight, n_jobs
+        *(X, labels, np.asarray(classes), sample_weight, n_jobs),
+        clusters=training_clusters(clusters, len(labels)),
     )
     return stage.classifier, stage.training
 
 
-def given_stage(points: Any, codes: Indices, sample_weight: ArrayLike | None) -> FittedStage:
+def training_clusters(clusters: ArrayLike | None, n_rows: int) -> Indices | None:
+    """Return the number of the cluster of each training row, from 0, shape (n_rows,).
+
+    None if there are no clusters, or one for every row, which is the same. Raises ValueError if
+    ``clusters`` has another shape or missing ids, or if all rows are in the same cluster.
+    """
+    if clusters is None:
+        return None
+    codes = cluster_codes(clusters, n_rows)
+    n_clusters = int(codes.max(initial=-1)) + 1
+    if n_clusters == 1 < n_rows:
+        raise ValueError(
+            "clusters: all training rows are in one cluster, so that nothing shows how clusters "
+            "differ; leave clusters out, or label rows of other clusters"
+        )
+    return None if n_clusters == n_rows else codes
+
+
+def given_stage(
+    points: Any,
+    codes: Indices,
+    sample_weight: ArrayLike | None,
+    clusters: Indices | None = None,
+) -> FittedStage:
     """Return the stage of posteriors or features that were given with labels: no classifier."""
     check_consistent_length(points, codes)
     weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
-    return FittedStage(None, TrainingPosteriors(points, codes, weights))
+    return FittedStage(None, TrainingPosteriors(points, codes, weights, clusters=clusters))
 
 
 def cross_fit(
@@ -217,6 +257,7 @@ def cross_fit(
     *,
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
+    clusters: Indices | None = None,
     refit: bool = False,
     deadline: float | None = None,
 ) -> FittedStage:
@@ -228,6 +269,8 @@ def cross_fit(
         As for :func:`training_posteriors`.
     splits : list of (train, test)
         From ``kdey.classifiers.make_splits``.
+    clusters : int64 array of shape (n,), optional
+        Those of the splits, kept with the training posteriors.
     refit : bool
         Whether to fit the classifier on all instances too.
     deadline : float, optional
@@ -247,7 +290,7 @@ def cross_fit(
     ValueError
         If lengths differ, or there is only one class to fit on.
     """
-    fits = _ClassifierFits.of(classifier, X, codes, classes, sample_weight, n_jobs)
+    fits = _ClassifierFits.of(classifier, X, codes, classes, sample_weight, n_jobs, clusters)
     if fits.is_frozen:
         return fits.frozen()
     _check_two_classes(fits.codes, "y")
@@ -422,6 +465,7 @@ class _ClassifierFits:
     weights: NDArray[np.float64] | None
     weight_parameter: str | None
     single_blas_thread: bool = False
+    clusters: Indices | None = None
 
     @classmethod
     def of(
@@ -432,6 +476,7 @@ class _ClassifierFits:
         classes: NDArray[Any],
         sample_weight: ArrayLike | None,
         n_jobs: int | None,
+        clusters: Indices | None = None,
     ) -> _ClassifierFits:
         """Return what is to be fitted, once it is checked."""
         check_classifier(classifier)
@@ -445,7 +490,9 @@ class _ClassifierFits:
         # The last bits of matrix products depend on the number of BLAS threads, and worker
         # processes have fewer of them than this one.
         return cls(
-            classifier, X, codes, np.asarray(classes), weights, parameter, n_jobs is not None
+            *(classifier, X, codes, np.asarray(classes), weights, parameter),
+            single_blas_thread=n_jobs is not None,
+            clusters=clusters,
         )
 
     @property
@@ -458,7 +505,8 @@ class _ClassifierFits:
         rows = (
             predict_posteriors(self.classifier, self.X, self.classes) if needs_posteriors else None
         )
-        return FittedStage(self.classifier, TrainingPosteriors(rows, self.codes, self.weights))
+        training = TrainingPosteriors(rows, self.codes, self.weights, clusters=self.clusters)
+        return FittedStage(self.classifier, training)
 
     def fit(self, rows: Indices | None = None) -> Any:
         """Return a clone fitted on ``rows``; None means all rows, and ``X`` is passed unchanged."""
@@ -595,5 +643,8 @@ def _assemble(
     order = np.argsort(instances, kind="stable")
     instances = instances[order]
     weights = None if fits.weights is None else fits.weights[instances]
+    clusters = None if fits.clusters is None else fits.clusters[instances]
     rows = np.concatenate([posteriors for posteriors, _ in parts])[order]
-    return TrainingPosteriors(rows, fits.codes[instances], weights, folds[order], instances)
+    return TrainingPosteriors(
+        rows, fits.codes[instances], weights, folds[order], instances, clusters
+    )

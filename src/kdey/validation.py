@@ -105,6 +105,8 @@ Codes = NDArray[np.int64]
 Labels = NDArray[Any]
 #: Classes with fewer labels are named at fit and beside every estimate.
 FEW_LABELS = 20
+#: The same of the clusters in which a class has labels.
+FEW_CLUSTERS = 10
 #: Number of such classes that a message names.
 MAX_NAMED = 5
 #: Rows that are looked at first: most columns need no other.
@@ -115,29 +117,35 @@ class FewLabelsWarning(UserWarning):
     """Some classes have so few labels that estimates of them, and of others, are uncertain."""
 
 
-def few_labels_note(classes: Labels, counts: NDArray[np.integer]) -> str | None:
+def few_labels_note(
+    classes: Labels, counts: NDArray[np.integer], clusters: bool = False
+) -> str | None:
     """Return a sentence about the classes with few labels; None if there are none.
 
     Parameters
     ----------
     classes : array of shape (k,)
     counts : int array of shape (k,)
-        Number of labels of each class.
+        Number of labels of each class, or of clusters in which it is labelled.
+    clusters : bool
+        Whether clusters were counted.
 
     Returns
     -------
     str or None
     """
-    few = np.flatnonzero(counts < FEW_LABELS)
+    least, what = (FEW_CLUSTERS, "clusters with labels") if clusters else (FEW_LABELS, "labels")
+    few = np.flatnonzero(counts < least)
     if len(few) == 0:
         return None
     named = [f"{classes[i]} ({counts[i]})" for i in few[:MAX_NAMED].tolist()]
     if len(few) > MAX_NAMED:
         named.append(f"{len(few) - MAX_NAMED} more")
     which, them = ("class", "it") if len(few) == 1 else ("classes", "them")
+    more = f"instances of {them} in more clusters" if clusters else f"more instances of {them}"
     return (
-        f"fewer than {FEW_LABELS} labels of the {which} {', '.join(named)}: the intervals of "
-        f"{them}, and of classes that look like {them}, are wide; label more instances of {them}"
+        f"fewer than {least} {what} of the {which} {', '.join(named)}: the intervals of "
+        f"{them}, and of classes that look like {them}, are wide; label {more}"
     )
 
 

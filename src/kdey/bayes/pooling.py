@@ -180,7 +180,11 @@ class TemplateDraws:
             return TemplateDraw(model.row_map.members[0], model.likelihood.log_rows)
         training = model.training
         assert training is not None, "it was learnt from something"
-        weights = np.random.default_rng(seed).standard_exponential(len(training.labels))
+        clusters = training.clusters
+        n_units = len(training.labels) if clusters is None else int(clusters.max()) + 1
+        weights = np.random.default_rng(seed).standard_exponential(n_units)
+        if clusters is not None:  # the instances of a cluster have the same weight
+            weights = weights[clusters]
         if training.weights is not None:
             weights *= training.weights
         drawn = replace(training, weights=weights)

@@ -713,7 +713,11 @@ def _redrawn(model: Model, rng: np.random.Generator) -> TrainingPosteriors:
     training = model.training
     assert training is not None, "templates were learnt from it"
     given = np.ones(len(training.labels)) if training.weights is None else training.weights
-    drawn = given * rng.standard_exponential(len(given))
+    if training.clusters is None:
+        drawn = given * rng.standard_exponential(len(given))
+    else:  # the instances of a cluster have the same weight
+        n_clusters = int(training.clusters.max()) + 1
+        drawn = given * rng.standard_exponential(n_clusters)[training.clusters]
     totals, sums = (np.bincount(training.labels, weights=w) for w in (given, drawn))
     scale = np.divide(totals, sums, out=np.zeros_like(sums), where=sums > 0)
     return replace(training, weights=drawn * scale[training.labels])

@@ -288,6 +288,7 @@ def few_per_class(training: TrainingPosteriors, n_classes: int, most: int) -> Tr
         None if training.weights is None else training.weights[rows],
         None if training.folds is None else training.folds[rows],
         rows if training.instances is None else training.instances[rows],
+        None if training.clusters is None else training.clusters[rows],
     )
 
 

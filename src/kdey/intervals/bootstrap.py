@@ -29,6 +29,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -83,8 +84,10 @@ def bag_counts(bag: SampledBag, n: int, rng: np.random.Generator) -> Indices:
 class TrainingReplicates:
     """Replicates of the training data as weights.
 
-    Instances are drawn within their class, so that no class vanishes. A replicate depends only on
-    the seed and on its number, so that all bags share the replicates.
+    Instances are drawn within their class, so that no class vanishes. Clusters are drawn whole, one
+    less than there are (Rao and Wu, 1988): among those of a class if no cluster has several, and
+    else among all; every class keeps its sum of weights. A replicate depends only on the seed and
+    on its number, so that all bags share the replicates.
 
     Parameters
     ----------
@@ -102,6 +105,8 @@ class TrainingReplicates:
     def __call__(self, number: int) -> Array:
         """Return the weights of the training instances in one replicate, shape (n,)."""
         rng = np.random.default_rng([self._seed, 2, number])
+        if self._training.clusters is not None:
+            return self._whole_clusters(rng)
         shift = (rng.random(len(self._order)) * self._counts).astype(np.int64)
         drawn = self._order[self._starts + shift]
         times = np.bincount(drawn, minlength=len(drawn)).astype(np.float64)
@@ -110,6 +115,32 @@ class TrainingReplicates:
     def many(self, numbers: range) -> Array:
         """Return the weights of several replicates, shape (len(numbers), n)."""
         return np.stack([self(number) for number in numbers])
+
+    @cached_property
+    def _strata(self) -> list[Indices]:
+        """The clusters among which are drawn: of each class, or of all."""
+        training = self._training
+        assert training.clusters is not None
+        pairs = np.unique(np.stack([training.labels, training.clusters]), axis=1)
+        names, counts = np.unique(pairs[1], return_counts=True)
+        if (counts > 1).any():
+            return [names]
+        return [pairs[1][pairs[0] == label] for label in np.unique(pairs[0])]
+
+    def _whole_clusters(self, rng: np.random.Generator) -> Array:
+        """Return the weights of the instances of drawn clusters, shape (n,)."""
+        training = self._training
+        assert training.clusters is not None
+        times = np.zeros(int(training.clusters.max()) + 1)
+        for stratum in self._strata:
+            drawn = rng.choice(stratum, max(len(stratum) - 1, 1))
+            times += np.bincount(drawn, minlength=len(times))
+        given = np.ones(len(training.labels)) if training.weights is None else training.weights
+        weights = given * times[training.clusters]
+        totals, sums = (np.bincount(training.labels, weights=w) for w in (given, weights))
+        # A class whose clusters were not drawn keeps its instances.
+        scale = np.divide(totals, sums, out=np.zeros_like(sums), where=sums > 0)[training.labels]
+        return np.where(scale > 0, weights * scale, given)
 
     def _weighted(self, times: Array) -> Array:
         """Return counts times weights; a class left without weight keeps its original weights."""

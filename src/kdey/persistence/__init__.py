@@ -590,9 +590,12 @@ def _check_training(training: TrainingPosteriors, model: Model) -> None:
         ("weights", training.weights),
         ("folds", training.folds),
         ("instances", training.instances),
+        ("clusters", training.clusters),
     ):
         if values is not None:
             _check_shape(name, values, (n,))
+    if training.clusters is not None and np.asarray(training.clusters).min(initial=0) < 0:
+        raise ValueError("its clusters have negative numbers")
 
 
 def _check_templates(templates: Any, n_classes: int) -> None:

@@ -29,7 +29,13 @@ from kdey.classifiers import adapt_classifier
 from kdey.matching import AnyMatching
 from kdey.model import Model
 from kdey.native import thread_count
-from kdey.posteriors import ClassifierStage, FittedStage, TrainingPosteriors, given_stage
+from kdey.posteriors import (
+    ClassifierStage,
+    FittedStage,
+    TrainingPosteriors,
+    given_stage,
+    training_clusters,
+)
 from kdey.quantifiers.base import (
     BaseQuantifier,
     PosteriorsMixin,
@@ -173,7 +179,11 @@ class RowQuantifier(BaseQuantifier):
         return self
 
     def _keep_columns(
-        self, X: Any, codes: NDArray[np.int64], sample_weight: ArrayLike | None = None
+        self,
+        X: Any,
+        codes: NDArray[np.int64],
+        sample_weight: ArrayLike | None = None,
+        clusters: NDArray[np.int64] | None = None,
     ) -> Self:
         """Keep with the model how the columns of the training data lie in each class."""
         from kdey.tables.templates import learn_columns  # slow to import
@@ -185,6 +195,7 @@ class RowQuantifier(BaseQuantifier):
             schema=model.table_schema,
             names=model.scorer.feature_names,
             weights=weights,
+            clusters=clusters,
         )
         self.model_ = replace(model, columns=columns)
         return self
@@ -198,7 +209,14 @@ class FeatureQuantifier(RowQuantifier):
     """A row quantifier on the features themselves, without a classifier (HDx, DMx)."""
 
     @unfitted_on_failure
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        clusters: ArrayLike | None = None,
+    ) -> Self:
         """Make the class templates from the features.
 
         Parameters
@@ -206,11 +224,16 @@ class FeatureQuantifier(RowQuantifier):
         X : array-like of shape (n, d)
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
+        clusters : array-like of shape (n,), optional
+            Id of the cluster (patient, user, document) in which each instance was drawn, if they
+            were not drawn one by one: folds leave clusters whole, and intervals allow for it.
         """
         points = validate_data(self, refuse_levels(for_numpy(X, "X"), "X"), dtype=np.float64)
         codes, classes = self._labels(y)
-        stage = given_stage(points, codes, sample_weight)
-        return self._make_model(stage, classes)._keep_columns(X, codes, stage.training.weights)
+        drawn = training_clusters(clusters, len(codes))
+        stage = given_stage(points, codes, sample_weight, drawn)
+        model = self._make_model(stage, classes)
+        return model._keep_columns(X, codes, stage.training.weights, drawn)
 
     def _check_points(self, X: Any) -> None:
         validate_data(self, refuse_levels(for_numpy(X, "X"), "X"), reset=False, dtype=np.float64)
@@ -292,6 +315,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
+        clusters: ArrayLike | None = None,
         keep_fold_models: bool | Literal["auto"] = "auto",
     ) -> Self:
         """Fit the classifier and make the class templates from its training posteriors.
@@ -303,6 +327,9 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
             Used by the classifier, if it accepts weights, and by the templates.
+        clusters : array-like of shape (n,), optional
+            Id of the cluster (patient, user, document) in which each instance was drawn, if they
+            were not drawn one by one: folds leave clusters whole, and intervals allow for it.
         keep_fold_models : bool or "auto"
             Whether to keep the models of the folds (``fold_models_``), with which fit checks
             are sharper; they are part of the model file, too. "auto" keeps them up to 200 MB. It
@@ -311,8 +338,10 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         """
         keep_bytes = _kept_bytes(keep_fold_models)
         stage, X, codes, classes = self._training_data(X, y)
-        fitted = stage.fit(X, codes, classes, sample_weight, self.n_jobs, keep_bytes)
-        return self._learn(fitted, X, codes, classes, sample_weight)
+        drawn = training_clusters(clusters, len(codes))
+        data = (X, codes, classes, sample_weight)
+        fitted = stage.fit(*data, self.n_jobs, keep_bytes, drawn)
+        return self._learn(fitted, *data, drawn)
 
     def _training_data(
         self, X: Any, y: ArrayLike
@@ -333,10 +362,11 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         codes: NDArray[np.int64],
         classes: NDArray[Any],
         sample_weight: ArrayLike | None = None,
+        clusters: NDArray[np.int64] | None = None,
     ) -> Self:
         """Make the model of a fitted classifier stage, and keep what is checked of the columns."""
         self._make_model(stage, classes, prevalence=shares_of(codes, None, len(classes)))
-        return self._keep_columns(X, codes, sample_weight)
+        return self._keep_columns(X, codes, sample_weight, clusters)
 
     @unfitted_on_failure
     def _fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
@@ -374,6 +404,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         sample_weight: ArrayLike | None = None,
         *,
         classes: ArrayLike | None = None,
+        clusters: ArrayLike | None = None,
     ) -> Self:
         """Make the class templates from posteriors, without a classifier.
 
@@ -386,10 +417,14 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         sample_weight : array-like of shape (n,), optional
         classes : array-like of shape (k,), optional
             The classes, sorted; by default the labels that occur in ``y``.
+        clusters : array-like of shape (n,), optional
+            Id of the cluster (patient, user, document) in which each instance was drawn, if they
+            were not drawn one by one: intervals allow for it.
         """
         codes, known = self._labels(y, classes)
         p = check_posteriors(posteriors, classes=known)
-        stage = given_stage(p, codes, sample_weight)
+        drawn = training_clusters(clusters, len(codes))
+        stage = given_stage(p, codes, sample_weight, drawn)
         self._forget_features()
         device = str(posteriors.device) if on_gpu(posteriors) else None
         return self._make_model(stage, known, device=device)

@@ -127,7 +127,14 @@ class BaseQuantifier(BaseEstimator):
         super().__init_subclass__(**options)
         write_out(cls, SHARED_PARAMETERS)
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        clusters: ArrayLike | None = None,
+    ) -> Self:
         """Fit on instances ``X`` with labels ``y``; see the class for details."""
         raise NotImplementedError
 

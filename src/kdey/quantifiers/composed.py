@@ -181,6 +181,7 @@ class DecisionsMixin(AggregativeQuantifier):
         sample_weight: ArrayLike | None = None,
         *,
         classes: ArrayLike | None = None,
+        clusters: ArrayLike | None = None,
     ) -> Self:
         """Learn how often instances of each class are decided for which class.
 
@@ -194,6 +195,8 @@ class DecisionsMixin(AggregativeQuantifier):
         sample_weight : array-like of shape (n,), optional
         classes : array-like of shape (k,), optional
             The classes, sorted; by default the labels that occur in ``y``.
+        clusters : array-like of shape (n,), optional
+            Id of the cluster in which each instance was drawn; see :meth:`fit_posteriors`.
 
         Raises
         ------
@@ -201,7 +204,8 @@ class DecisionsMixin(AggregativeQuantifier):
             If a decision is not among the classes.
         """
         known = training_labels(y, classes)[1]
-        return self.fit_posteriors(one_hot(decisions, known), y, sample_weight, classes=known)
+        rows, drawn = one_hot(decisions, known), {"classes": known, "clusters": clusters}
+        return self.fit_posteriors(rows, y, sample_weight, **drawn)
 
     def aggregate_decisions(
         self, decisions: ArrayLike, sample_weight: ArrayLike | None = None
@@ -256,9 +260,17 @@ class ForeignQuantifier(BaseQuantifier):
         self.quantifier = quantifier
         self.classes = classes
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the quantifier inside."""
-        extra = {} if sample_weight is None else {"sample_weight": sample_weight}
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        clusters: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the quantifier inside, which must take weights and clusters if they are given."""
+        given = {"sample_weight": sample_weight, "clusters": clusters}
+        extra = {name: value for name, value in given.items() if value is not None}
         self.quantifier.fit(X, y, **extra)
         codes, known = training_labels(y, self.classes)
         self._training = known, shares_of(codes, None, len(known))

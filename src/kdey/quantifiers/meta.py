@@ -29,7 +29,7 @@ from kdey.model import (
     InstanceScorer,
 )
 from kdey.native import run_jobs
-from kdey.posteriors import ClassifierStage
+from kdey.posteriors import ClassifierStage, training_clusters
 from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin, shares_of, unfitted_on_failure
 from kdey.quantifiers.composed import (
     QuantifierLike,
@@ -51,7 +51,11 @@ MemberData: TypeAlias = tuple[QuantifierLike, NDArray[Any], Indices | None]
 
 
 def _fit_member(
-    data: MemberData, method: str, points: Any, sample_weight: Array | None
+    data: MemberData,
+    method: str,
+    points: Any,
+    sample_weight: Array | None,
+    clusters: Indices | None = None,
 ) -> AnyModel:
     """Fit a member on its points by ``fit`` or ``fit_posteriors``; return the model.
 
@@ -61,8 +65,9 @@ def _fit_member(
     quantifier, extra = clone(quantifier), {}
     if rows is not None:
         points = take_rows(points, rows)
-    if sample_weight is not None:
-        extra["sample_weight"] = sample_weight if rows is None else sample_weight[rows]
+    for name, values in (("sample_weight", sample_weight), ("clusters", clusters)):
+        if values is not None:
+            extra[name] = values if rows is None else values[rows]
     with muted(FewLabelsWarning):  # the wrapper has said it
         getattr(quantifier, method)(points, labels, **extra)
     model = as_quantifier(quantifier, np.unique(labels))._fitted_model()
@@ -93,6 +98,7 @@ class WrapperQuantifier(PosteriorsMixin):
         sample_weight: Array | None,
         X: Any = None,
         points: CombinedPoints | None = None,
+        clusters: Indices | None = None,
     ) -> CombinedModel:
         """Return the model once its members are known, by default as it is.
 
@@ -101,7 +107,14 @@ class WrapperQuantifier(PosteriorsMixin):
         return model
 
     @unfitted_on_failure
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        clusters: ArrayLike | None = None,
+    ) -> Self:
         """Fit the members on instances.
 
         Parameters
@@ -109,6 +122,9 @@ class WrapperQuantifier(PosteriorsMixin):
         X : instances
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
+        clusters : array-like of shape (n,), optional
+            Id of the cluster (patient, user, document) in which each instance was drawn, if they
+            were not drawn one by one: folds leave clusters whole.
         """
         check_is_quantifier(self.quantifier)
         reader, X, schema = read_training(self.quantifier, refuse_masked(X, "X"))
@@ -117,15 +133,21 @@ class WrapperQuantifier(PosteriorsMixin):
         check_consistent_length(X, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         parts, X = self._parts(reader, codes, classes), indexable(X)[0]
-        jobs = [partial(_fit_member, part, "fit", X, weights) for part in parts]
+        drawn = training_clusters(clusters, len(codes))
+        jobs = [partial(_fit_member, part, "fit", X, weights, drawn) for part in parts]
         members = run_jobs(jobs, self.n_jobs)
         model = self._model(members, codes, classes, schema)
-        self.model_ = self._completed(model, parts, codes, weights, X)
+        self.model_ = self._completed(model, parts, codes, weights, X, clusters=drawn)
         return self
 
     @unfitted_on_failure
     def fit_posteriors(
-        self, posteriors: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self,
+        posteriors: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        clusters: ArrayLike | None = None,
     ) -> Self:
         """Fit the members on posteriors.
 
@@ -134,6 +156,8 @@ class WrapperQuantifier(PosteriorsMixin):
         posteriors : array-like of shape (n, k)
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
+        clusters : array-like of shape (n,), optional
+            As for :meth:`fit`.
         """
         if not self._takes_posteriors:
             raise TypeError(
@@ -145,8 +169,9 @@ class WrapperQuantifier(PosteriorsMixin):
         check_consistent_length(p, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         parts, rule = self._parts(self.quantifier, codes, classes), self._combination(classes)
+        drawn = training_clusters(clusters, len(codes))
         members = [
-            _fit_member(part, "fit_posteriors", rule.member_posteriors(p, number), weights)
+            _fit_member(part, "fit_posteriors", rule.member_posteriors(p, number), weights, drawn)
             for number, part in enumerate(parts)
         ]
         model = self._model(members, codes, classes, None)
@@ -513,6 +538,7 @@ class Ensemble(WrapperQuantifier):
         sample_weight: Array | None,
         X: Any = None,
         points: CombinedPoints | None = None,
+        clusters: Indices | None = None,
     ) -> CombinedModel:
         """Describe the training bags, and select members by their accuracy on those of others."""
         votes, k = model.combination, model.n_classes
@@ -524,7 +550,9 @@ class Ensemble(WrapperQuantifier):
         if self.selection == "distribution":
             if points is None:
                 stage = self._reference_stage(model.table_schema)
-                fitted = stage.fit(X, codes, model.classes, sample_weight, self.n_jobs)
+                fitted = stage.fit(
+                    *(X, codes, model.classes, sample_weight, self.n_jobs), clusters=clusters
+                )
                 posteriors: Floats = fitted.training.required()
                 votes = replace(votes, reference_classifier=fitted.classifier)
             else:
@@ -594,8 +622,18 @@ class TrainingPrevalence(BaseQuantifier):
     """
 
     @unfitted_on_failure
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Count the labels ``y`` of shape (n,), weighted by ``sample_weight`` if given."""
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        clusters: ArrayLike | None = None,
+    ) -> Self:
+        """Count the labels ``y`` of shape (n,), weighted by ``sample_weight`` if given.
+
+        ``clusters`` change nothing, as nothing is learnt from instances.
+        """
         self._check_training_points(X)
         codes, classes = self._labels(y)
         check_consistent_length(X, codes)

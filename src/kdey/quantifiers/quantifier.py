@@ -21,7 +21,7 @@ from kdey.matching import AnyMatching
 from kdey.matching.likelihood import MaximiseLikelihood
 from kdey.model import ONLY_SCORES, InstanceScorer
 from kdey.native import thread_count
-from kdey.posteriors import FittedStage, given_stage
+from kdey.posteriors import FittedStage, given_stage, training_clusters
 from kdey.quantifiers import AggregativeQuantifier
 from kdey.quantifiers.base import unfitted_on_failure
 from kdey.quantifiers.densities import EMQ, KDEyML
@@ -145,6 +145,7 @@ class Quantifier(AggregativeQuantifier):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
+        clusters: ArrayLike | None = None,
         keep_fold_models: bool | Literal["auto"] = "auto",
         progress: Callable[[FitProgress], None] | None = None,
         cache: str | PathLike[str] | None = None,
@@ -157,6 +158,9 @@ class Quantifier(AggregativeQuantifier):
             Numbers may be missing (NaN). With a ``schema``, an array holds its features.
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
+        clusters : array-like of shape (n,), optional
+            Id of the cluster (patient, user, document) in which each instance was drawn, if they
+            were not drawn one by one: folds leave clusters whole, and intervals allow for it.
         keep_fold_models : bool or "auto"
             Not used: the models of the folds score new instances, and are kept in any case.
         progress : callable, optional
@@ -168,9 +172,10 @@ class Quantifier(AggregativeQuantifier):
         """
         stage, X, codes, classes = self._training_data(X, y)
         assert isinstance(stage, PooledStage), "this stage fits all classifiers"
-        data = (X, codes, classes, sample_weight, self.n_jobs)
-        fitted = stage.fit(*data, progress=progress, cache=cache)
-        return self._learn(fitted, X, codes, classes, sample_weight)
+        drawn = training_clusters(clusters, len(codes))
+        data = (X, codes, classes, sample_weight)
+        fitted = stage.fit(*data, self.n_jobs, clusters=drawn, progress=progress, cache=cache)
+        return self._learn(fitted, *data, drawn)
 
     def _read_training(self, X: Any) -> tuple[Self, Any, TableSchema | None]:
         """Decide what the columns of a data frame are taken for, unless a schema says it.
@@ -220,6 +225,7 @@ class Quantifier(AggregativeQuantifier):
         sample_weight: ArrayLike | None = None,
         *,
         classes: ArrayLike | None = None,
+        clusters: ArrayLike | None = None,
     ) -> Self:
         """Pool the methods on given posteriors, without a classifier.
 
@@ -233,12 +239,16 @@ class Quantifier(AggregativeQuantifier):
         sample_weight : array-like of shape (n,), optional
         classes : array-like of shape (k,), optional
             The classes, sorted; by default the labels that occur in ``y``.
+        clusters : array-like of shape (n,), optional
+            Id of the cluster (patient, user, document) in which each instance was drawn, if they
+            were not drawn one by one: folds leave clusters whole, and intervals allow for it.
         """
         self._stages()
         codes, known = self._labels(y, classes)
         names = _score_names(posteriors)
         p = InstanceScorer(score_names=names).matrix(posteriors, known)
-        stage = given_stage(p, codes, sample_weight)
+        drawn = training_clusters(clusters, len(codes))
+        stage = given_stage(p, codes, sample_weight, drawn)
         self._forget_features()
         methods = usable_methods(self._member_methods(), stage.training)
         rows = PooledMap(names, methods, SmoothedRatioRows(self._plan()))

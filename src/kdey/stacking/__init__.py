@@ -292,6 +292,7 @@ class PooledStage(ClassifierStage):
         sample_weight: ArrayLike | None = None,
         n_jobs: int | None = None,
         keep_bytes: float = 0,
+        clusters: Indices | None = None,
         *,
         progress: Callable[[FitProgress], None] | None = None,
         cache: str | PathLike[str] | None = None,
@@ -304,6 +305,7 @@ class PooledStage(ClassifierStage):
             See ``kdey.posteriors.ClassifierStage``.
         keep_bytes : float
             Not used: the models of the folds score new instances, and are kept in any case.
+        clusters : int64 array of shape (n,), optional
         progress : callable, optional
             Called after each classifier.
         cache : path-like, optional
@@ -313,8 +315,10 @@ class PooledStage(ClassifierStage):
         """
         if cache is not None:
             check_private(cache)
-        splits = make_splits(self.cv, X, codes, classes, random_state=self.random_state)
-        data = (X, codes, classes, splits, sample_weight)
+        splits = make_splits(
+            *(self.cv, X, codes, classes), random_state=self.random_state, clusters=clusters
+        )
+        data = (X, codes, classes, splits, sample_weight, clusters)
         candidates = self.candidates(sparse_columns(X))
         run = _PoolFit(self, candidates, *data, n_jobs, progress, cache)
         fits = run.cross_fits()
@@ -334,6 +338,7 @@ class _PoolFit:
     classes: NDArray[Any]
     splits: list[Split]
     sample_weight: ArrayLike | None
+    clusters: Indices | None
     n_jobs: int | None
     progress: Callable[[FitProgress], None] | None
     cache: str | PathLike[str] | None
@@ -373,7 +378,7 @@ class _PoolFit:
         if self.cache is not None:
             key = fingerprint(
                 *(classifier, refit, self.X, self.codes, self.classes),
-                *(self.splits, self.sample_weight),
+                *(self.splits, self.sample_weight, self.clusters),
             )
             file = Path(self.cache) / f"{key}.fits"
             kept = _read_fits(file)
@@ -390,6 +395,7 @@ class _PoolFit:
                 self.splits,
                 sample_weight=self.sample_weight,
                 n_jobs=self.n_jobs,
+                clusters=self.clusters,
                 refit=refit,
                 deadline=deadline,
             )

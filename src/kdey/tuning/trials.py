@@ -39,6 +39,7 @@ from kdey._display import (
     text_column,
 )
 from kdey.bags import Bags
+from kdey.classifiers import make_splits
 from kdey.gpu import match_family_on
 from kdey.matching import AnyMatching
 from kdey.matching.divergence import MatchDivergence
@@ -213,12 +214,14 @@ def make_parts(training: TrainingPosteriors, rng: np.random.Generator) -> Traini
 
     The folds of a cross-validation are the parts (grouped, if there are more folds than parts): a
     held-out part then comes from another model than the templates, as every later bag does. Without
-    folds, the rows of each class are distributed at random.
+    folds, clusters are distributed whole, or else the rows of each class at random.
     """
     points = training.required()
     n = len(points)
     weights = np.ones(n) if training.weights is None else training.weights
     folds = _folds(training)
+    if folds is None and training.clusters is not None:
+        folds = _cluster_parts(training, rng)
     part = np.zeros(n, np.int64) if folds is None else folds
     keep = np.flatnonzero(weights > 0)
     merged = _merge_equal(TrainingParts(points, training.labels, weights, part).take(keep))
@@ -237,6 +240,20 @@ def _folds(training: TrainingPosteriors) -> Codes | None:
         _, first, back = np.unique(training.instances, return_index=True, return_inverse=True)
         folds = folds[first][back]
     return np.asarray(folds % N_PARTS, dtype=np.int64)
+
+
+def _cluster_parts(training: TrainingPosteriors, rng: np.random.Generator) -> Codes:
+    """Return parts that leave clusters whole."""
+    labels, part = training.labels, np.zeros(len(training.labels), dtype=np.int64)
+    _, codes = np.unique(labels, return_inverse=True)
+    most = min(N_PARTS, int(np.bincount(codes).max()))
+    if most > 1:
+        data = (most, labels, codes, np.arange(int(codes.max()) + 1))
+        seed = int(rng.integers(2**31 - 1))
+        splits = make_splits(*data, random_state=seed, clusters=training.clusters)
+        for number, (_, test) in enumerate(splits):
+            part[test] = number
+    return part
 
 
 def _merge_equal(rows: TrainingParts) -> TrainingParts:
