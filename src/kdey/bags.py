@@ -25,6 +25,8 @@ from kdey.validation import check_weights, for_numpy, group_codes
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+#: Largest number of clusters whose sums are held.
+MOST_CLUSTERS = 200
 DEFAULTS = Options()
 
 
@@ -561,3 +563,32 @@ def cluster_codes(clusters: ArrayLike, pool_size: int) -> Indices:
     if np.ma.is_masked(clusters):
         raise ValueError("clusters has masked entries: give every instance an id")
     return group_codes(ids, "clusters")[1]
+
+
+def joined_clusters(clusters: Indices) -> Indices:
+    """Return numbers of clusters, of which many are joined at random to ``MOST_CLUSTERS``.
+
+    Sums over independent clusters are independent sums, so that variances stay right.
+    """
+    names, codes = np.unique(clusters, return_inverse=True)
+    if len(names) <= MOST_CLUSTERS:
+        return np.asarray(codes, dtype=np.int64)
+    numbers = np.random.default_rng(0).permutation(len(names)) % MOST_CLUSTERS
+    return np.asarray(numbers[codes], dtype=np.int64)
+
+
+def cluster_factors(shares: Array) -> Array:
+    """Return by what sums of squares over clusters are too small, shape (k,).
+
+    With the shares w_c of clusters in a mean, deviations from this mean have a sum of squares that
+    is too small by 1 - 2 sum w^3 / sum w^2 + sum w^2 where the instances of a cluster are alike:
+    1 - 1/C for C equal clusters.
+
+    Parameters
+    ----------
+    shares : array of shape (n_clusters, k)
+        They sum to one for each of the k means. The factor of a single cluster is one.
+    """
+    squares, cubes = (shares**2).sum(axis=0), (shares**3).sum(axis=0)
+    left = 1.0 - 2.0 * cubes / squares + squares
+    return np.where(left > 1e-6, 1.0 / np.maximum(left, 1e-6), 1.0)

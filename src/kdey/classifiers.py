@@ -342,7 +342,7 @@ def _cluster_splits(
     groups = _units(codes, clusters)
     n_groups = len(np.unique(groups))
     if isinstance(cv, Integral):
-        _check_folds(min(int(cv), n_groups) if cv > 1 else int(cv), codes)
+        _check_folds(min(int(cv), n_groups), codes)
         n_folds, keep, swap = min(int(cv), n_groups), slice(None), False
     else:
         if not 0.0 < float(cv) < 1.0:

@@ -118,11 +118,11 @@ def _p_values(
     counts = b * m
     pooled = _pooled_templates(training, counts, a)
     expected = np.einsum("gl,gdlb->gdb", a, pooled)
-    plain = training / np.maximum(n, 1e-300)[:, None]
+    plain = training / np.maximum(n, 1e-300)[:, :, None]
     deviation = b - np.einsum("gl,gdlb->gdb", a, np.broadcast_to(plain, pooled.shape))
-    spread = a**2 / np.maximum(n, 1e-300)  # alpha_l^2 / n_l, shape (g, k)
+    spread = a[:, None] ** 2 / np.maximum(n, 1e-300)  # alpha_l^2 / n_l, shape (g, d, k)
     rank = _rank_test(templates, expected, deviation, pooled, m, spread, covariances)
-    worth = np.minimum(sizes, 1.0 / np.maximum(spread.sum(axis=1), 1e-300))
+    worth = np.minimum(sizes[:, None], 1.0 / np.maximum(spread.sum(axis=2), 1e-300))
     merged = _merged_bins(expected, worth)
     chi2 = _chi_square_test(merged, expected, deviation, pooled, m, spread, covariances)
     both = np.minimum(1.0, 2.0 * np.minimum(rank, chi2))
@@ -151,7 +151,7 @@ def _merged_bins(expected: Array, worth: Array) -> Array:
     merged = np.zeros(expected.shape, dtype=np.int64)
     filled = np.zeros(expected.shape[:2])
     number = np.zeros(expected.shape[:2], dtype=np.int64)
-    least = LEAST / worth[:, None]
+    least = LEAST / worth
     for i in range(expected.shape[2]):
         merged[..., i] = number
         filled += expected[..., i]
@@ -179,8 +179,8 @@ def _chi_square_test(
     templates = pooled @ joins  # (g, d, k, B')
     eye = np.eye(n_bins)
     s = (p[..., None] * eye - p[..., :, None] * p[..., None, :]) / m[..., None]
-    s += np.einsum("gl,gdlb->gdb", spread, templates)[..., None] * eye
-    weighted = templates * spread[:, None, :, None]
+    s += np.einsum("gdl,gdlb->gdb", spread, templates)[..., None] * eye
+    weighted = templates * spread[..., None]
     s -= np.swapaxes(weighted, 2, 3) @ templates
     s += np.swapaxes(templates, 2, 3) @ covariances[:, None] @ templates
     # Differences sum to zero: all bins but the last carry all of d.
@@ -211,7 +211,7 @@ def _rank_test(
     variance = ((expected * ranks**2).sum(axis=2) - mean**2) / m[..., 0]
     class_means = np.einsum("gdlb,gdb->gdl", pooled, ranks)
     class_squares = np.einsum("gdlb,gdb->gdl", pooled, ranks**2)
-    variance += np.einsum("gl,gdl->gd", spread, class_squares - class_means**2)
+    variance += np.einsum("gdl,gdl->gd", spread, class_squares - class_means**2)
     variance += np.einsum("gdk,gkl,gdl->gd", class_means, covariances, class_means)
     shift = np.abs((deviation * ranks).sum(axis=2))
     z = shift / np.sqrt(np.maximum(variance, 1e-300))

@@ -25,7 +25,9 @@ so that (F(t) - t) / (1 - t) <= s for every t: the largest excess is a lower bou
 size and the prevalence of the bag that is checked, and its instances are training points. The
 training points, with which the check compares a bag, are themselves a sample. We therefore draw
 each null bag from a bootstrap sample of the training classes, so that the null distribution
-reflects both the size of the bag and that of the training set.
+reflects both the size of the bag and that of the training set. Where training points were drawn in
+clusters, whole clusters are drawn for that sample, and held-out densities leave out all kernels of
+the point's own cluster.
 
 Null bag number b uses the same random numbers whatever the prevalence and size: one number per
 instance chooses its class and its place in the class, and b has one bootstrap sample of the
@@ -44,10 +46,11 @@ from numpy.typing import NDArray
 
 from kdey._display import warn
 from kdey.bags import Array, Bags, Indices, offsets_of
+from kdey.intervals.bootstrap import TrainingReplicates
 from kdey.kernels import DEFAULT_SHRINKAGE
 from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.kernel import ClassReferences, KernelSpec
+from kdey.rows.kernel import ClassReferences, KernelSpec, reference_order
 
 #: The Gaussian kernel on the posteriors themselves (no transform).
 DEFAULT_KERNEL = KernelSpec(0.1, "gaussian", DEFAULT_SHRINKAGE)
@@ -150,11 +153,14 @@ class TrainingDensities:
     references : ClassReferences
         Training points sorted by class.
     held_out : Densities
-        Densities of every reference, without its own kernel.
+        Densities of every reference, without its own kernel, or those of its cluster.
+    clusters : int64 array of shape (n,) or None
+        Number of the cluster of each reference.
     """
 
     references: ClassReferences
     held_out: Densities
+    clusters: Indices | None = None
 
     @classmethod
     def fit(
@@ -162,8 +168,11 @@ class TrainingDensities:
     ) -> TrainingDensities:
         """Return the densities of training posteriors under a kernel."""
         references = kernel.fit_quietly(training, n_classes)
-        logs = _held_out_logs(references, n_threads)
-        return cls(references, Densities.from_logs(logs))
+        if training.clusters is None:
+            return cls(references, Densities.from_logs(_held_out_logs(references, n_threads)))
+        clusters = training.clusters[reference_order(training)]
+        logs = _other_cluster_logs(references, clusters, n_threads)
+        return cls(references, Densities.from_logs(logs), clusters)
 
     @property
     def n_classes(self) -> int:
@@ -315,6 +324,31 @@ def _held_out_logs(references: ClassReferences, n_threads: int) -> Array:
     remaining = np.tile(mass, (n, 1))
     remaining[np.arange(n), labels] = np.where(counts[labels] > 1, mass[labels] - weights, 1.0)
     return np.asarray(sums - np.log(remaining))
+
+
+def _other_cluster_logs(references: ClassReferences, clusters: Indices, n_threads: int) -> Array:
+    """Return the log densities of the references by those of other clusters, shape (n, k).
+
+    The neighbours of a point in its own cluster are nearer than those of a new instance.
+    """
+    refs, k = references, references.n_classes
+    sums = np.exp(refs.packed(n_threads).log_sums(refs.points, refs.bandwidth)[0])
+    weights = np.ones(len(refs.points)) if refs.weights is None else refs.weights
+    labels = np.repeat(np.arange(k), np.diff(refs.offsets))
+    remaining = np.tile(np.exp(refs.log_mass), (len(refs.points), 1))
+    order = np.argsort(clusters, kind="stable")
+    starts = np.flatnonzero(np.diff(clusters[order], prepend=-1))
+    for members in np.split(order, starts[1:]):
+        own = np.zeros((len(members), k))
+        own[np.arange(len(members)), labels[members]] = weights[members]
+        points = refs.points[members]
+        sums[members] -= _kernels(points, points.astype(np.float64), refs.bandwidth) @ own
+        remaining[members] -= own.sum(axis=0)
+    # What is left of a class that is nowhere else, or far away, is rounding.
+    known = remaining > 1e-9 * np.exp(refs.log_mass)
+    means = np.where(known, np.maximum(sums, 0.0), 0.0) / np.where(known, remaining, 1.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(means))
 
 
 @dataclass(frozen=True, eq=False)
@@ -560,7 +594,10 @@ class NullBags:
             # Instances come first in the shape, so that small bags use the first numbers of large
             # ones: the null bags of a bag do not depend on the largest.
             uniform = self._stream(numbers, 0).random((self.largest, len(numbers)))
-            resampled = self._resample(self._stream(numbers, 1), len(numbers))
+            if self.training.clusters is None:
+                resampled = self._resample(self._stream(numbers, 1), len(numbers))
+            else:
+                resampled = self._resample_clusters(numbers)
             self._draws[numbers] = np.ascontiguousarray(uniform.T), resampled
         return self._draws[numbers]
 
@@ -585,6 +622,25 @@ class NullBags:
             )
         last = (starts + counts - 1)[labels]
         return np.asarray(np.clip(drawn, starts[labels], last), dtype=np.int32)
+
+    def _resample_clusters(self, numbers: range) -> NDArray[np.int32]:
+        """As :meth:`_resample`, of whole clusters.
+
+        Every class gets the instances of its drawn clusters, each about as often as the other
+        instances of its cluster.
+        """
+        training = self.training
+        counts, starts = training.counts, training.references.offsets[:-1]
+        data = TrainingPosteriors(
+            None, training.labels, training.class_weights, clusters=training.clusters
+        )
+        replicates = TrainingReplicates(data, self.seed)
+        # The weights of class i fill the interval from i to i + 1, which is cut evenly.
+        places = np.arange(len(training.labels)) - starts[training.labels]
+        targets = training.labels + (places + 0.5) / counts[training.labels]
+        last = (starts + counts - 1)[training.labels]
+        drawn = [np.searchsorted(np.cumsum(replicates(b)), targets) for b in numbers]
+        return np.asarray(np.clip(drawn, starts[training.labels], last), dtype=np.int32)
 
 
 def _positions(

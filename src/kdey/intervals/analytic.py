@@ -404,8 +404,8 @@ class AnalyticUncertainty(Uncertainty):
         if not np.isfinite(sizes).all():
             return np.zeros((len(sizes), len(sizes)))
         if other is None:
-            return self.moments.covariance(np.zeros(len(sizes)), self.mix**2 / sizes)
-        return self.moments.cross(other.moments, self.mix * other.mix / sizes)
+            return self.moments.covariance(np.zeros(len(sizes)), self.mix)
+        return self.moments.cross(other.moments, self.mix, other.mix)
 
     def freedom(self) -> float:
         """Return the harmonic mean of the degrees of freedom of the classes."""

@@ -28,6 +28,13 @@ design effect of :math:`T^{-1} \phi` (``SampledBag.design_effect``). Few labels 
 unreliable; the constants below say how we regularise it, and :math:`\tilde C_l` what we add for
 the classifier.
 
+**Training clusters.** Where training instances were drawn in clusters, the errors of the templates
+are those of the sums :math:`s_c(\alpha) = \sum_l \alpha_l \sum_{i \in c, l} w_i (\phi_i - T_l)`
+over the instances of a cluster, which may be of several classes: the second term becomes
+:math:`\sum_c s_c s_c'`, each class with the factor that makes it unbiased where the instances of a
+cluster are alike (C / (C - 1) for C equal clusters), and the pseudo-observations are those of the
+number of independent instances with the same variance.
+
 :class:`ClassRows` are the rows of the training instances as if these were new. A training instance
 is part of the templates that produce its row, and would look better placed than a new instance.
 Kernel densities therefore leave the instance's own kernel out of its row; for methods whose
@@ -40,11 +47,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.bags import Array, Indices, offsets_of
+from kdey.bags import Array, Indices, cluster_factors, joined_clusters, offsets_of
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows import RowMap
 from kdey.rows.kernel import reference_order
@@ -72,12 +80,15 @@ class ClassRows:
         Sum to one within each class.
     thin : int64 array of shape (n',)
         Positions of the rows from which spreads are computed.
+    clusters : int64 array of shape (n,) or None
+        Number of the cluster of each row, from 0; None if rows were drawn one by one.
     """
 
     rows: NDArray[np.float32]
     offsets: Indices
     weights: NDArray[np.floating]
     thin: Indices
+    clusters: Indices | None = None
 
     @property
     def counts(self) -> Indices:
@@ -108,6 +119,55 @@ class ClassRows:
         weighted = centred * self.weights[:, None]
         runs = [slice(a, b) for a, b in pairwise(self.offsets.tolist())]
         return np.array([weighted[run].T @ centred[run] for run in runs])
+
+    def cluster_sums(self, values: Array) -> Array:
+        """Return the errors of class means by cluster, shape (n_clusters, k, c).
+
+        Sums of w (value - mean of the class) over the rows of each cluster and class, of values
+        (n, c), times the root of the factor of the class.
+        """
+        weighted = (values - self.means(values).T[self.owners]) * self.weights[:, None]
+        order, starts, cells = self._cells
+        shares = self.cluster_shares
+        sums = np.zeros((shares.size, values.shape[1]))
+        sums[cells] = np.add.reduceat(weighted[order], starts)
+        return sums.reshape(*shares.shape, -1) * np.sqrt(cluster_factors(shares))[:, None]
+
+    @cached_property
+    def _cells(self) -> tuple[Indices, Indices, Indices]:
+        """An order of the rows by cluster and class, the starts of these runs, and their cells."""
+        assert self.clusters is not None
+        cell = self.clusters * len(self.counts) + self.owners
+        order = np.argsort(cell, kind="stable")
+        cells, starts = np.unique(cell[order], return_index=True)
+        return order, starts, cells
+
+    @cached_property
+    def cluster_shares(self) -> Array:
+        """Share of each cluster in the weight of each class, shape (n_clusters, k)."""
+        assert self.clusters is not None
+        k, n_clusters = len(self.counts), int(self.clusters.max()) + 1
+        cell = self.clusters * k + self.owners
+        flat = np.bincount(cell, weights=self.weights, minlength=n_clusters * k)
+        return np.asarray(flat.reshape(n_clusters, k))
+
+    @cached_property
+    def cluster_freedom(self) -> float:
+        """Degrees of freedom of a variance of cluster sums; inf without clusters.
+
+        The number of clusters (that of equal ones with the same variance), less one for every set
+        of classes that share no cluster with others: C - 1, or C - k if every cluster has a single
+        class.
+        """
+        if self.clusters is None:
+            return np.inf
+        from scipy.sparse.csgraph import connected_components  # slow to import
+
+        shares = self.cluster_shares
+        together = (shares > 0).T.astype(np.float64) @ (shares > 0)
+        n_sets, _ = connected_components(together, directed=False)
+        n_clusters = 1.0 / (shares.mean(axis=1) ** 2).sum()
+        return float(max(n_clusters - n_sets, 1.0))
 
     def row_weights(self, shares: Array) -> Array:
         """Return the weight of each row in sum_l shares_l mean_l, shape (n,)."""
@@ -156,7 +216,8 @@ def class_rows(
     mass = np.bincount(labels, weights=w, minlength=n_classes)
     shares = (w / mass[labels]).astype(np.float32)
     thin = _spaced(offsets, max(SPREAD_ROWS // n_classes, SPREAD_ROWS_PER_CLASS))
-    return ClassRows(rows.astype(np.float32), offsets, shares, thin)
+    clusters = None if training.clusters is None else joined_clusters(training.clusters[selected])
+    return ClassRows(rows.astype(np.float32), offsets, shares, thin, clusters)
 
 
 def selected_rows(training: TrainingPosteriors, n_classes: int) -> Indices:
@@ -225,8 +286,70 @@ class Moments:
 
     @cached_property
     def template_covariances(self) -> Array:
-        r"""The matrices :math:`\tilde C_l` of the errors of templates, shape (k, r, r)."""
-        return unstable(self.covariances, self.sizes)
+        r"""The matrices :math:`\tilde C_l` of the errors of templates, shape (k, r, r).
+
+        With clusters: what the pseudo-observations add to ``cluster_errors``.
+        """
+        if not self.is_clustered:
+            return unstable(self.covariances, self.sizes)
+        share = PSEUDO_OBSERVATIONS * self.sizes / self.worth**2
+        return unstable(share[:, None, None] * apart(self.matrix), self.worth)
+
+    @property
+    def is_clustered(self) -> bool:
+        """Whether the training instances were drawn in clusters."""
+        return self.training is not None and self.training.clusters is not None
+
+    @property
+    def cluster_freedom(self) -> float:
+        """Degrees of freedom of ``cluster_errors``; inf without clusters."""
+        return np.inf if self.training is None else self.training.cluster_freedom
+
+    @cached_property
+    def cluster_errors(self) -> Array:
+        """Errors of templates by cluster of the training instances, shape (c, k, r).
+
+        With s = sum_l alpha_l errors_l, shape (c, r), the covariance of the error at alpha is s's.
+        There are none without clusters (c = 0), and never more than the k r numbers of a cluster.
+        """
+        if not self.is_clustered:
+            return np.zeros((0, len(self.sizes), len(self.matrix)))
+        errors = self._steadied(self._cluster_sums())
+        n, k, r = errors.shape
+        if n <= k * r:
+            return errors
+        factor: Any = np.linalg.qr(errors.reshape(n, k * r), mode="r")
+        return np.asarray(factor.reshape(-1, k, r))
+
+    @property
+    def cluster_spread(self) -> Array:
+        """The same in coordinates of shares, z = T^-1 phi, shape (c, k, k): class l, share i."""
+        return np.asarray(self.cluster_errors @ self.inverse.T)
+
+    @cached_property
+    def worth(self) -> Array:
+        """Number of independent instances whose templates have errors of the same size, (k,)."""
+        training = self.training
+        if training is None or training.clusters is None:
+            return self.sizes
+        found = (self._cluster_sums() ** 2).sum(axis=(0, 2))
+        expected = np.trace(self.covariances, axis1=1, axis2=2) / self.sizes
+        effect = found / np.maximum(expected, np.finfo(np.float64).tiny)
+        several = 1.0 / (training.cluster_shares**2).sum(axis=0) > 1.5
+        worth = np.clip(self.sizes / np.maximum(effect, 1.0), 1.0, None)
+        return np.where(several, worth, 1.0)
+
+    def _cluster_sums(self) -> Array:
+        assert self.training is not None, "templates that are given have no error"
+        phi = features(self.training.rows, self.prevalence, self.projection)
+        return self.training.cluster_sums(phi)
+
+    def _steadied(self, errors: Array) -> Array:
+        """Return errors by cluster (c, k, r), raised as :func:`unstable` does covariances."""
+        if errors.shape[2] != len(self.sizes):
+            return errors
+        raised = errors * np.sqrt(1.0 + (UNSTABLE_LABELS / self.worth) ** 2)
+        return np.asarray(raised - raised.mean(axis=2, keepdims=True))
 
     @cached_property
     def inverse(self) -> Array:
@@ -253,38 +376,55 @@ class Moments:
         own = half[np.arange(len(half)), :, np.arange(len(half))]  # (k, r)
         return np.asarray(self.inverse @ own.T)
 
-    def covariance(self, bag_shares: Array, template_shares: Array) -> Array:
+    def covariance(self, bag_shares: Array, mix: Array) -> Array:
         """Return the covariance of T^-1 q, shape (k, k).
 
         Parameters
         ----------
         bag_shares : array of shape (k,)
             alpha_l / m.
-        template_shares : array of shape (k,)
-            alpha_l^2 / n_l.
+        mix : array of shape (k,)
+            alpha of the errors of templates; zeros leave them out.
 
         Returns
         -------
         array of shape (k, k)
         """
         total = np.tensordot(bag_shares, self.covariances, axes=1)
-        total = total + np.tensordot(template_shares, self.template_covariances, axes=1)
+        total = total + np.tensordot(mix**2 / self.sizes, self.template_covariances, axes=1)
+        if self.is_clustered:
+            sums = mix @ self.cluster_errors
+            total = total + sums.T @ sums
         return np.asarray(self.inverse @ total @ self.inverse.T)
 
-    def cross(self, other: Moments, shares: Array) -> Array:
-        """Return sum_l shares_l Cov_l(z, z of ``other``), shape (k, k), as the rows show it.
+    def inversion_bias(self, mix: Array) -> Array:
+        """Return the bias of T^-1 q at a prevalence ``mix`` (k,) from an uncertain T, (k,)."""
+        if not self.is_clustered:
+            return np.asarray(self.bias @ (mix / self.sizes))
+        spread = self.cluster_spread
+        return np.asarray(np.einsum("cji,cj->i", spread, mix @ spread))
+
+    def cross(self, other: Moments, mix: Array, other_mix: Array) -> Array:
+        """Return the covariance of the errors of templates in T^-1 q of two bags, shape (k, k).
 
         Parameters
         ----------
         other : Moments
             Moments learnt from the same rows, adapted to another prevalence or not.
-        shares : array of shape (k,)
+        mix, other_mix : arrays of shape (k,)
+            The prevalences of the two.
 
         Returns
         -------
         array of shape (k, k)
+            sum_l alpha_l beta_l Cov_l(z, z of ``other``) / n_l, as the rows show it, or the sums of
+            clusters.
         """
         assert self.training is not None, "templates that are given have no error"
+        if self.is_clustered:
+            own, others = mix @ self._cluster_sums(), other_mix @ other._cluster_sums()
+            return np.asarray(self.inverse @ own.T @ others @ other.inverse.T)
+        shares = mix * other_mix / self.sizes
         rows, z, other_z = self.training.thinned, self._z(), other._z()
         gram = z.T @ (other_z * rows.row_weights(shares)[:, None])
         means, other_means = rows.means(z), rows.means(other_z)
@@ -338,7 +478,7 @@ class MomentEquations:
         It sums to one but may leave the simplex. ``mix`` (k,) is a prevalence near the truth.
         """
         moments = self.at(bag)
-        return np.asarray(moments.inverse @ self.means[bag] - moments.bias @ (mix / moments.sizes))
+        return np.asarray(moments.inverse @ self.means[bag] - moments.inversion_bias(mix))
 
     def covariance(self, bag: int, mix: Array, unseen: float) -> Array:
         """Return the covariance of one bag's centre at the prevalence ``mix``, shape (k, k).
@@ -347,7 +487,7 @@ class MomentEquations:
         bag itself.
         """
         moments, m = self.at(bag), float(np.min(self.bag_sizes[bag]))
-        covariance = moments.covariance(mix / m, mix**2 / moments.sizes)
+        covariance = moments.covariance(mix / m, mix)
         return np.asarray(covariance + unseen * (np.diag(mix) - np.outer(mix, mix)) / m)
 
     def freedom(self, bag: int, mix: Array, unseen: float) -> Array:
@@ -355,8 +495,9 @@ class MomentEquations:
         moments, m = self.at(bag), self.bag_sizes[bag]
         parts = mix / m[:, None] * moments.spread
         parts = parts + mix**2 / moments.sizes * moments.template_spread
-        total = parts.sum(axis=1) + unseen * mix * (1.0 - mix) / m
-        uncertain = (parts**2 / moments.freedom).sum(axis=1)
+        shared = ((mix @ moments.cluster_spread) ** 2).sum(axis=0)
+        total = parts.sum(axis=1) + shared + unseen * mix * (1.0 - mix) / m
+        uncertain = (parts**2 / moments.freedom).sum(axis=1) + shared**2 / moments.cluster_freedom
         degrees = total**2 / np.maximum(uncertain, np.finfo(np.float64).tiny)
         return np.asarray(np.minimum(np.maximum(degrees, 1.0), self.units[bag]))
 
@@ -552,10 +693,13 @@ def regularised(covariances: Array, matrix: Array, observed: Array) -> Array:
     pooled = np.tensordot(share, unbiased, axes=1) / max(share.sum(), 1.0)
     n = np.where(several, observed, 0.0)[:, None, None]
     averaged = (n * unbiased + POOLED_OBSERVATIONS * pooled) / (n + POOLED_OBSERVATIONS)
-    # Entry l: the mean over classes j of (T_j - T_l)(T_j - T_l)'.
-    apart = matrix.T[None, :, :] - matrix.T[:, None, :]
-    between = apart.transpose(0, 2, 1) @ apart / len(matrix.T)
-    return np.asarray(averaged + (PSEUDO_OBSERVATIONS / observed)[:, None, None] * between)
+    return np.asarray(averaged + (PSEUDO_OBSERVATIONS / observed)[:, None, None] * apart(matrix))
+
+
+def apart(matrix: Array) -> Array:
+    """Return for each class l the mean over classes j of (T_j - T_l)(T_j - T_l)', (k, r, r)."""
+    differences = matrix.T[None, :, :] - matrix.T[:, None, :]
+    return np.asarray(differences.transpose(0, 2, 1) @ differences / len(matrix.T))
 
 
 def unstable(covariances: Array, sizes: Array) -> Array:

@@ -83,7 +83,9 @@ def profile_intervals(
         Intervals in [0, 1], with the moment estimates between them.
     """
     low, high, middle = (np.empty(equations.estimates.shape) for _ in range(3))
-    step = max(1, CHUNK // equations.estimates.shape[1] ** 3)
+    # Each pair of a bag and a class gathers the errors of templates by cluster.
+    per_class = max(equations.estimates.shape[1] ** 2, equations.moments[0].cluster_errors.size)
+    step = max(1, CHUNK // (equations.estimates.shape[1] * per_class))
     shares = np.broadcast_to(np.asarray(unseen, dtype=np.float64), len(low))
     for start in range(0, len(low), step):
         run = slice(start, start + step)
@@ -110,6 +112,9 @@ class _Chunk:
     template_spread: Array
     freedom: Array
     template_sizes: Array
+    cluster_errors: Array
+    cluster_spread: Array
+    cluster_freedom: float
     unseen: Array
 
     @classmethod
@@ -136,6 +141,9 @@ class _Chunk:
             stack("template_spread"),
             stack("freedom"),
             equations.moments[0].sizes,
+            stack("cluster_errors"),
+            stack("cluster_spread"),
+            equations.moments[0].cluster_freedom,
             unseen,
         )
 
@@ -148,6 +156,9 @@ class _Chunk:
         for label in range(prevalence.shape[1]):
             total += in_bag[:, label, None, None] * self.covariances[bags, label]
             total += in_templates[:, label, None, None] * self.template_covariances[bags, label]
+        if self.cluster_errors.size:
+            sums = (prevalence[:, None, None, :] @ self.cluster_errors[bags])[:, :, 0]
+            total += sums.transpose(0, 2, 1) @ sums
         if self.unseen.any():
             share = (self.unseen[bags, None] / m)[:, :, None]
             total += _multinomial(self.matrix[bags], prevalence) * share
@@ -211,11 +222,15 @@ class _Variances:
     A pair is ``number of the bag * k + i``; there are P = B k pairs. The variance is
 
         t own_0 + t^2 own_1 + (1 - t) others_0 + (1 - t)^2 others_1 + t (1 - t) labels
+        + t^2 clusters_0 + 2 t (1 - t) clusters_1 + (1 - t)^2 clusters_2
 
     Attributes
     ----------
     own, others : arrays of shape (2, P)
     labels : array of shape (P,)
+    clusters : array of shape (3, P)
+        Of errors of templates that the training instances of a cluster share.
+    cluster_freedom : float
     own_freedom : array of shape (P,)
         Degrees of freedom of the covariance of class i.
     products : array of shape (3, P)
@@ -229,6 +244,8 @@ class _Variances:
     own: Array
     others: Array
     labels: Array
+    clusters: Array
+    cluster_freedom: float
     own_freedom: Array
     products: Array
     at_fit: Array
@@ -245,12 +262,17 @@ class _Variances:
         second = rest**2 / chunk.template_sizes * chunk.template_spread
         own = np.diagonal(chunk.spread, axis1=1, axis2=2) / m
         own_templates = np.diagonal(chunk.template_spread, axis1=1, axis2=2) / chunk.template_sizes
+        sums = np.einsum("bil,bcli->bci", rest, chunk.cluster_spread)
+        alone = np.diagonal(chunk.cluster_spread, axis1=2, axis2=3)
+        clusters = [(alone**2).sum(axis=1), (alone * sums).sum(axis=1), (sums**2).sum(axis=1)]
         freedom = chunk.freedom[:, None, :]
         products = [first**2 / freedom, first * second / freedom, second**2 / freedom]
         variances = cls(
             np.array([own.ravel(), own_templates.ravel()]),
             np.array([first.sum(axis=2).ravel(), second.sum(axis=2).ravel()]),
             (chunk.unseen[:, None] / m).ravel(),
+            np.array([part.ravel() for part in clusters]),
+            chunk.cluster_freedom,
             chunk.freedom.ravel(),
             np.array([product.sum(axis=2).ravel() for product in products]),
             np.empty(0),
@@ -261,13 +283,13 @@ class _Variances:
         pairs, t = np.arange(m.size), mix.ravel()
         at_fit = variances.value(pairs, t)
         templates = t**2 * variances.own[1] + (1.0 - t) ** 2 * variances.others[1]
+        templates = templates + variances._clusters(pairs, t)
         return replace(variances, at_fit=templates + (at_fit - templates) * factor)
 
     def value(self, pairs: Indices, t: Array) -> Array:
         """Return v(t) of some pairs, shape (N,)."""
-        return np.asarray(
-            self._own(pairs, t) + self._others(pairs, t) + t * (1.0 - t) * self.labels[pairs]
-        )
+        drawn = self._own(pairs, t) + self._others(pairs, t) + t * (1.0 - t) * self.labels[pairs]
+        return np.asarray(drawn + self._clusters(pairs, t))
 
     def scale(self, pairs: Indices, t: Array) -> Array:
         """Return v(t) / v_0 of some pairs, shape (N,)."""
@@ -282,11 +304,17 @@ class _Variances:
         uncertain = uncertain + rest**2 * (
             squares + 2.0 * rest * mixed + rest**2 * template_squares
         )
+        uncertain = uncertain + self._clusters(pairs, t) ** 2 / self.cluster_freedom
         degrees = self.value(pairs, t) ** 2 / np.maximum(uncertain, np.finfo(np.float64).tiny)
         return np.asarray(np.minimum(degrees, self.units[pairs]))
 
     def _own(self, pairs: Indices, t: Array) -> Array:
         return np.asarray(t * (self.own[0, pairs] + t * self.own[1, pairs]))
+
+    def _clusters(self, pairs: Indices, t: Array) -> Array:
+        rest = 1.0 - t
+        own, both, others = self.clusters[:, pairs]
+        return np.asarray(t * t * own + 2.0 * t * rest * both + rest * rest * others)
 
     def _others(self, pairs: Indices, t: Array) -> Array:
         rest = 1.0 - t

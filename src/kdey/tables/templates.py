@@ -28,7 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from kdey.bags import Array, Indices
+from kdey.bags import Array, Indices, cluster_factors, joined_clusters
 from kdey.validation import on_host
 
 if TYPE_CHECKING:
@@ -124,7 +124,8 @@ class ColumnTemplates:
     columns : tuple of d CheckedColumn
     counts : array of shape (d, k, B)
         B is the largest number of bins; further bins of a column are empty. Counts of weighted rows
-        are scaled so that a class has its effective number of rows.
+        are scaled so that a class has its effective number of rows, and counts of rows in clusters
+        so that it has the number of independent rows that would say as much of the column.
     n_columns : int
         Number of columns of X, of which some may have been left out.
     known_words : uint64 array of shape (w,)
@@ -147,8 +148,8 @@ class ColumnTemplates:
 
     @property
     def class_sizes(self) -> Array:
-        """The effective number of training rows of each class, shape (k,)."""
-        sizes: Array = self.counts[0].sum(axis=1)
+        """The effective number of training rows of each column and class, shape (d, k)."""
+        sizes: Array = self.counts.sum(axis=2)
         return sizes
 
     def codes(self, X: Any) -> Codes:
@@ -194,6 +195,7 @@ def learn_columns(
     schema: TableSchema | None = None,
     names: Sequence[str] | None = None,
     weights: Array | None = None,
+    clusters: Indices | None = None,
 ) -> ColumnTemplates | None:
     """Return how the values of each column lie in each class; None if X has no such columns.
 
@@ -207,6 +209,8 @@ def learn_columns(
         What the columns of X are, where a table was read by it.
     names : names of the columns of X, optional
     weights : array of shape (n,), optional
+    clusters : int array of shape (n,), optional
+        Numbers of the clusters in which rows were drawn.
 
     Returns
     -------
@@ -215,7 +219,7 @@ def learn_columns(
     reader = _Reader.of(X)
     if reader.n_columns == 0 or reader.n_rows != len(labels):
         return None
-    by_class = _ClassCounts(labels, n_classes, weights)
+    by_class = _ClassCounts(labels, n_classes, weights, clusters)
     made: list[CheckedColumn] = []
     codes: list[Codes] = []
     known = np.empty(0, dtype=np.uint64)
@@ -235,7 +239,12 @@ def learn_columns(
     if not made:
         return None
     n_bins = max(column.n_bins for column in made)
-    counts = np.array([by_class.of(own, n_bins) for own in codes])
+    counts = np.array(
+        [
+            by_class.of(own, n_bins, column.is_ordered)
+            for column, own in zip(made, codes, strict=True)
+        ]
+    )
     return ColumnTemplates(tuple(made), counts, reader.n_columns, known)
 
 
@@ -246,19 +255,56 @@ class _ClassCounts:
     labels: Indices
     n_classes: int
     weights: Array | None
+    clusters: Indices | None = None
 
-    def of(self, codes: Codes, n_bins: int) -> Array:
-        """Return the (effective) number of rows in every bin, shape (k, n_bins)."""
+    def of(self, codes: Codes, n_bins: int, ordered: bool = True) -> Array:
+        """Return the (effective) number of rows in every bin, shape (k, n_bins).
+
+        ``ordered`` says whether bins have an order.
+        """
         cells = self.labels * n_bins + codes
         flat = np.bincount(cells, self.weights, self.n_classes * n_bins)
         counts: Array = flat.reshape(self.n_classes, n_bins).astype(np.float64)
-        if self.weights is None:
+        if self.weights is not None:
+            squares = np.bincount(self.labels, self.weights**2, self.n_classes)
+            # Kish: a class of weighted rows is worth this share of its weight in rows.
+            scale = counts.sum(axis=1) / np.where(squares > 0, squares, 1.0)
+            counts = np.asarray(counts * scale[:, None])
+        if self.clusters is None:
             return counts
-        squares = np.bincount(self.labels, self.weights**2, self.n_classes)
-        totals = counts.sum(axis=1)
-        # Kish: a class of weighted rows is worth this share of its weight in rows.
-        scale = totals / np.where(squares > 0, squares, 1.0)
-        return np.asarray(counts * scale[:, None])
+        return np.asarray(counts / self._design_effects(counts, cells, n_bins, ordered)[:, None])
+
+    def _design_effects(self, counts: Array, cells: Indices, n_bins: int, ordered: bool) -> Array:
+        """Return by what the variance of each class's template exceeds that of ``counts``, (k,).
+
+        It is the largest of those of the bins together and of their ranks, each for the class alone
+        and, because the rows of a cluster err alike whatever their classes, for all classes mixed.
+        """
+        assert self.clusters is not None
+        clusters, k = joined_clusters(self.clusters), self.n_classes
+        n_clusters = int(clusters.max()) + 1
+        shape = (n_clusters, k, n_bins)
+        sums = np.bincount(clusters * k * n_bins + cells, self.weights, int(np.prod(shape)))
+        shares = (
+            sums.reshape(shape) / np.maximum(sums.reshape(shape).sum(axis=(0, 2)), 1e-300)[:, None]
+        )
+        held, templates, sizes = shares.sum(axis=2), shares.sum(axis=0), counts.sum(axis=1)
+        errors = (shares - held[:, :, None] * templates) * np.sqrt(cluster_factors(held))[:, None]
+        bins = np.eye(n_bins)
+        scales = [bins]
+        if ordered:
+            mean = templates.mean(axis=0)
+            scales.append((np.cumsum(mean) - mean / 2.0)[:, None])
+        effects = np.ones(k)
+        for scale in scales:
+            drawn = errors @ scale  # (n_clusters, k, c)
+            mean_square = templates @ (scale**2).sum(axis=1)
+            alone = (mean_square - ((templates @ scale) ** 2).sum(axis=1)) / np.maximum(sizes, 1.0)
+            alone = np.maximum(alone, 1e-300)
+            effects = np.maximum(effects, (drawn**2).sum(axis=(0, 2)) / alone)
+            effects = np.maximum(effects, (drawn.sum(axis=1) ** 2).sum() / alone.sum())
+        # A class in a single cluster is worth one row.
+        return np.where((held > 0).sum(axis=0) > 1, effects, np.maximum(sizes, 1.0))
 
     def separation(self, values: Array) -> float:
         """Return the share of the variance of values (n,) that lies between classes."""

@@ -1,0 +1,191 @@
+"""Coverage of 95 % intervals where training rows were drawn in clusters.
+
+In each redraw clusters are drawn, then the rows of each. Bags are independent rows of the same
+population at a prevalence of their own. Every redraw is fitted twice, with and without
+``clusters=``. Simulated rows have a normal effect of their cluster in the one column that tells two
+classes apart; the clusters have both classes (mixed), one (nested), or no effect (independent). In
+real sets clusters are cells of k-means in the columns, half of whose rows come from anywhere, or
+(students) the courses that the table names; they are drawn in proportion to their size.
+
+The summary has coverage, its standard error over redraws, the mean width, and the width of normal
+intervals that know the standard deviation of the estimates (``oracle``).
+
+    OMP_NUM_THREADS=1 python benchmarks/training_clusters.py --redraws 300 [--cases simulated]
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import kdey
+from cases import DATA, _read
+from summaries import RESULTS
+
+SUMMARY = RESULTS / "training_clusters.csv"
+SIZE, SD, APART, BAG = 30, 0.6, 1.5, 500
+SHARES = (0.1, 0.3, 0.5)
+#: First seed: lower ones were looked at while the intervals were being written.
+FIRST = 10_000
+#: Training rows, labels, clusters; a bag and its prevalence.
+Redraw: TypeAlias = tuple[Any, NDArray[Any], NDArray[Any], list[tuple[Any, NDArray[np.float64]]]]
+
+
+def simulated(rng: np.random.Generator, clusters: int, kind: str) -> Redraw:
+    """Draw two normal classes whose clusters have effects, and three bags."""
+    ids = np.repeat(np.arange(clusters), SIZE)
+    y = ids % 2 if kind == "nested" else (rng.random(len(ids)) < 0.5).astype(int)
+    effects = rng.normal(0.0, SD, clusters)[ids]
+    if kind == "independent":
+        effects = rng.normal(0.0, SD, len(ids))
+
+    def rows(y: NDArray[Any], effects: NDArray[Any]) -> NDArray[Any]:
+        return np.stack([rng.normal(APART * y + effects), rng.normal(size=len(y))], axis=1)
+
+    bags = []
+    for share in SHARES:
+        labels = (rng.random(BAG) < share).astype(int)
+        bag = rows(labels, rng.normal(0.0, SD, BAG))
+        bags.append((bag, np.array([1.0 - share, share])))
+    return rows(y, effects), y, ids, bags
+
+
+@cache
+def population(name: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return rows, labels and clusters of a real set."""
+    if name == "digits, halves":
+        X, y = load_digits(return_X_y=True)
+        y = (y > 4).astype(int)
+    else:
+        files = {"dry beans": "uci-multi/dry-bean", "students": "uci-multi/academic-success"}
+        X, y = _read(DATA / f"{files[name]}.csv.gz")
+    X, y = np.asarray(X, dtype=float), np.unique(y, return_inverse=True)[1]
+    if name == "students":
+        return np.delete(X, 3, axis=1), y, np.unique(X[:, 3], return_inverse=True)[1]
+    scaled = StandardScaler().fit_transform(X)
+    return X, y, KMeans(100, n_init=1, random_state=0).fit_predict(scaled)
+
+
+def real(rng: np.random.Generator, clusters: int, name: str) -> Redraw:
+    """Draw clusters of a real set in proportion to their size, and three bags."""
+    X, y, cells = population(name)
+    sizes = np.bincount(cells)
+    own = 1.0 if name == "students" else 0.5
+    rows, ids = [], np.repeat(np.arange(clusters), SIZE)
+    for cell in rng.choice(len(sizes), clusters, p=sizes / sizes.sum()):
+        inside = rng.choice(np.flatnonzero(cells == cell), SIZE)
+        rows.append(np.where(rng.random(SIZE) < own, inside, rng.integers(len(y), size=SIZE)))
+    train, k, bags = np.concatenate(rows), int(y.max()) + 1, []
+    for _ in SHARES:
+        shares = rng.dirichlet(np.ones(k))
+        labels = rng.choice(k, BAG, p=shares)
+        bag = np.array([rng.choice(np.flatnonzero(y == label)) for label in labels])
+        bags.append((X[bag], shares))
+    return X[train], y[train], ids, bags
+
+
+METHODS: dict[str, Callable[[Any], Any]] = {
+    "KDEyML": lambda c: kdey.KDEyML(c, bandwidth=0.1, random_state=0),
+    "PACC": lambda c: kdey.PACC(c, random_state=0),
+    "EMQ": lambda c: kdey.EMQ(c, calibration="bcts", random_state=0),
+    "DM": lambda c: kdey.DM(c, n_bins=8, random_state=0),
+}
+CASES: dict[str, tuple[Callable[..., Redraw], tuple[Any, ...]]] = {
+    "simulated, mixed": (simulated, (30, "mixed")),
+    "simulated, nested": (simulated, (30, "nested")),
+    "simulated, independent": (simulated, (30, "independent")),
+    "simulated, mixed, 10 clusters": (simulated, (10, "mixed")),
+    "digits, halves": (real, (40, "digits, halves")),
+    "dry beans": (real, (60, "dry beans")),
+    "students": (real, (40, "students")),
+}
+
+
+def outcomes(case: str, method: str, given: bool, seed: int) -> list[dict[str, float]]:
+    """Return for every bag and class of one redraw whether it is covered, the width, the error."""
+    draw, arguments = CASES[case]
+    X, y, ids, bags = draw(np.random.default_rng(seed), *arguments)
+    classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200))
+    fitted = METHODS[method](classifier).fit(X, y, clusters=ids if given else None)
+    out = []
+    for number, (bag, shares) in enumerate(bags):
+        estimate = fitted.estimate(bag, check_fit=False)
+        known = estimate.classes
+        for place, label in enumerate(known[1:] if len(known) == 2 else known):
+            i = place + 1 if len(known) == 2 else place
+            low, high, truth = estimate.low[i], estimate.high[i], shares[int(label)]
+            out.append(
+                {
+                    "part": number * 100 + i,
+                    "covered": float(low <= truth <= high),
+                    "width": float(high - low),
+                    "error": float(estimate.estimate[i] - truth),
+                }
+            )
+    return out
+
+
+def summarise(case: str, method: str, given: bool, redraws: int) -> dict[str, Any]:
+    """Return one line of the summary."""
+    results = [outcomes(case, method, given, FIRST + seed) for seed in range(redraws)]
+    covered = np.array([np.mean([row["covered"] for row in rows]) for rows in results])
+    errors: dict[float, list[float]] = {}
+    for rows in results:
+        for row in rows:
+            errors.setdefault(row["part"], []).append(row["error"])
+    spreads = [float(np.std(values)) for values in errors.values()]
+    flat = [row for rows in results for row in rows]
+    return {
+        "case": case,
+        "method": method,
+        "clusters": "given" if given else "not given",
+        "redraws": redraws,
+        "coverage": round(float(covered.mean()), 4),
+        "standard_error": round(float(covered.std() / np.sqrt(redraws)), 4),
+        "width": round(float(np.mean([row["width"] for row in flat])), 4),
+        "oracle": round(2 * 1.96 * float(np.mean(spreads)), 4),
+        "error": round(float(np.mean([abs(row["error"]) for row in flat])), 4),
+    }
+
+
+def main() -> None:
+    """Run the cases, and write one line for each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--redraws", type=int, default=300)
+    parser.add_argument("--cases", default="", help="only cases whose name contains this")
+    parser.add_argument("--methods", nargs="*", default=["KDEyML", "PACC", "EMQ"])
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    lines: dict[tuple[str, ...], dict[str, Any]] = {}
+    if SUMMARY.exists():
+        with SUMMARY.open(encoding="utf-8") as file:
+            for line in csv.DictReader(file):
+                lines[line["case"], line["method"], line["clusters"]] = line
+    for case in CASES:
+        if options.cases not in case:
+            continue
+        for method in options.methods:
+            for given in (False, True):
+                line = summarise(case, method, given, options.redraws)
+                print(line, flush=True)
+                lines[case, method, line["clusters"]] = line
+                with SUMMARY.open("w", encoding="utf-8", newline="") as file:
+                    writer = csv.DictWriter(file, list(line), lineterminator="\n")
+                    writer.writeheader()
+                    writer.writerows(lines[key] for key in sorted(lines))
+
+
+if __name__ == "__main__":
+    main()
