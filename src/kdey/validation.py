@@ -149,6 +149,10 @@ def few_labels_note(
     )
 
 
+class RepeatedIdsWarning(UserWarning):
+    """Ids of persons or things repeat in the training table: its rows may not be independent."""
+
+
 class LabelColumnWarning(UserWarning):
     """A column of the training table tells the class of every row."""
 

@@ -235,6 +235,7 @@ def table_options(options: Mapping[str, Any], file: TableFile) -> TableOptions:
         unlabelled=options["unlabelled"],
         label_type=options["label_type"],
         decimal=file.decimal,
+        clusters=options.get("clusters"),
     )
 
 

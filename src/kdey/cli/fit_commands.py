@@ -31,6 +31,7 @@ from kdey.cli.terminal import (
     check_outputs,
     deliver,
     guarded,
+    in_options,
     output_options,
     printable,
     say,
@@ -262,7 +263,10 @@ def fit_pool(
     if folder is not None:
         say(f"finished classifiers are kept in {folder} as pickles, which can run code when read")
     return quantifier.fit(
-        training.X, training.y, progress=lambda step: say(progress_line(step)), cache=folder
+        *(training.X, training.y),
+        clusters=training.clusters,
+        progress=lambda step: say(progress_line(step)),
+        cache=folder,
     )
 
 
@@ -376,6 +380,12 @@ def _some_rows(training: TrainingTable, seed: int) -> tuple[Any, Any]:
 @click.argument("table")
 @label_options
 @click.option(
+    "--clusters",
+    metavar="COLUMN",
+    help="Ids of the clusters (patients, users, documents) in which rows were drawn: folds leave "
+    "them whole, and intervals allow for them.",
+)
+@click.option(
     "--scores",
     multiple=True,
     help="Columns of held-out posteriors: no classifier is fitted. --method acc or cc: or one "
@@ -425,6 +435,8 @@ def fit(table: str, label: str, output: str, **options: Any) -> None:
     """
     check_outputs((table,), (output, "model"))
     training = read_labelled(table, {**options, "label": label})
+    if training.hint:
+        say(f"{table}: {in_options(training.hint)}")
     quantifier = _fit(training, names(options["scores"]), table, options)
     from kdey import save
 
@@ -451,7 +463,7 @@ def _fit(
             return fit_pool(cast("Quantifier", quantifier), training, options)
         asked: bool | None = options["fold_models"]
         keep: bool | Literal["auto"] = "auto" if asked is None else asked
-        quantifier.fit(training.X, training.y, keep_fold_models=keep)
+        quantifier.fit(*(training.X, training.y), clusters=training.clusters, keep_fold_models=keep)
     except ValueError as error:
         raise TableError(f"{table}: {error}") from error
     return quantifier
@@ -491,7 +503,8 @@ def _fit_scores(
 
     classes = np.unique(training.y)
     if len(scores) == 1 and quantifier.row_spec().needs == "decisions":
-        fitted = quantifier.fit_posteriors(one_hot(training.X[:, 0], classes), training.y)
+        decided = one_hot(training.X[:, 0], classes)
+        fitted = quantifier.fit_posteriors(decided, training.y, clusters=training.clusters)
         columns = [Column(scores[0], "feature", "decision", tuple(class_texts(classes)))]
     elif len(scores) == 1:
         raise ValueError(
@@ -505,7 +518,7 @@ def _fit_scores(
         if fault is not None:
             row = training.rows[fault[0]]
             raise ValueError(f"row {row} {fault[1]}: the scores must be posteriors")
-        fitted = quantifier.fit_posteriors(p, training.y)
+        fitted = quantifier.fit_posteriors(p, training.y, clusters=training.clusters)
         columns = [Column(name, "feature", "score") for name in ordered]
     label = training.schema.with_role("label")
     known = TableSchema((*label, *columns), training.schema.decimal)

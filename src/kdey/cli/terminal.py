@@ -101,7 +101,7 @@ def refusal(error: BaseException) -> InputError:
 #: Parameters that errors name as what to do, and the options that serve in their place.
 _PARAMETERS = re.compile(
     r"\b(?P<name>roles|types|missing_values|features|encoding|sheet|decimal|unlabelled|missing|"
-    r"label_type|date_format|by|every|scores|strata|labelled|key_types|new_model|format)="
+    r"label_type|date_format|by|every|scores|strata|labelled|key_types|new_model|format|clusters)="
     r"(?P<value>\{[^}]*\}|\[[^]]*\]|'[^']*'|True|)"
 )
 

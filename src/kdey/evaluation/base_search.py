@@ -45,6 +45,7 @@ from kdey.evaluation.stage_scoring import (
 )
 from kdey.metrics import METRICS, Metric, get_metric
 from kdey.model import AnyModel, ForeignModel, Place
+from kdey.posteriors import training_clusters
 from kdey.quantifiers import FOLD_MODELS_BYTES
 from kdey.quantifiers.base import BaseQuantifier, shares_of
 from kdey.quantifiers.composed import (
@@ -179,6 +180,7 @@ class BaseSearch(BaseQuantifier):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
+        clusters: ArrayLike | None = None,
         X_val: Any = None,
         y_val: ArrayLike | None = None,
     ) -> Self:
@@ -189,6 +191,9 @@ class BaseSearch(BaseQuantifier):
         X : training instances
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
+        clusters : array-like of shape (n,), optional
+            Id of the cluster in which each training instance was drawn; validation data and folds
+            leave clusters whole.
         X_val, y_val : validation instances and labels, optional
             By default they are split off from ``X`` and ``y``. ``y_val`` may be None for a protocol
             that needs no labels (``GivenBags``); the best candidate is then fitted on ``X`` and
@@ -225,7 +230,7 @@ class BaseSearch(BaseQuantifier):
         codes, classes = self._labels(y)
         check_consistent_length(X, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
-        whole = Training(X, codes, classes, weights)
+        whole = Training(X, codes, classes, weights, training_clusters(clusters, len(codes)))
         training, X_val, labelled, everything = self._data(whole, X_val, y_val, schema)
         cache = StageCache(self._private_stages()) if self.cache is None else self.cache
         raising = isinstance(self.error_score, str)
@@ -418,14 +423,14 @@ class BaseSearch(BaseQuantifier):
         quantifier = as_quantifier(best.quantifier, everything.classes)
         stages = quantifier._stages()
         if stages is None:
-            weights = everything.weights
-            extra = {} if weights is None else {"sample_weight": weights}
-            quantifier.fit(everything.X, y, **extra)
+            quantifier.fit(everything.X, y, **everything.drawn)
             # Fits of other libraries may return nothing.
             self.best_estimator_: Any = best.quantifier
             return
         fitted, _ = scoring.fitted(stages[0], everything, FOLD_MODELS_BYTES)
-        self.best_estimator_ = quantifier._fit_stage(fitted, everything.X, y)
+        self.best_estimator_ = quantifier._fit_stage(
+            fitted, everything.X, y, clusters=everything.clusters
+        )
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Return a data frame with one row per candidate, the best first.

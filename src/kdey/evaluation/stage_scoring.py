@@ -64,17 +64,25 @@ class Training:
         Class codes of the instances.
     classes : array of shape (k,)
     weights : array of shape (n,) or None
+    clusters : int64 array of shape (n,) or None
     """
 
     X: Any
     codes: NDArray[np.int64]
     classes: NDArray[Any]
     weights: Array | None
+    clusters: NDArray[np.int64] | None = None
 
     @cached_property
     def key(self) -> str:
         """Fingerprint of all of these."""
-        return fingerprint(self.X, self.codes, self.classes, self.weights)
+        return fingerprint(self.X, self.codes, self.classes, self.weights, self.clusters)
+
+    @property
+    def drawn(self) -> dict[str, Any]:
+        """The weights and clusters that there are, as keywords of ``fit``."""
+        known = {"sample_weight": self.weights, "clusters": self.clusters}
+        return {name: values for name, values in known.items() if values is not None}
 
 
 @dataclass(frozen=True)
@@ -249,17 +257,22 @@ def split_off(
             "pass X_val and y_val"
         )
     X = training.X
-    (train, test), *_ = make_splits(fraction, X, codes, classes, random_state=random_state)
+    clusters = training.clusters
+    (train, test), *_ = make_splits(
+        *(fraction, X, codes, classes), random_state=random_state, clusters=clusters
+    )
     labelled = protocol.bags(classes[codes[test]], classes)
     train_weights = None if weights is None else weights[train]
-    rest = Training(take_rows(X, train), codes[train], classes, train_weights)
+    train_clusters = None if clusters is None else clusters[train]
+    rest = Training(take_rows(X, train), codes[train], classes, train_weights, train_clusters)
     return rest, take_rows(X, test), labelled
 
 
 def joined(training: Training, X_val: Any, y_val: ArrayLike | None) -> Training:
     """Return training and validation data together; without labels, only the training data.
 
-    Validation instances get weight one if the training data have weights.
+    Validation instances get weight one if the training data have weights, and are clusters of their
+    own if the training data have some.
     """
     if y_val is None:
         return training
@@ -269,7 +282,10 @@ def joined(training: Training, X_val: Any, y_val: ArrayLike | None) -> Training:
     weights: Array | None = None
     if training.weights is not None:
         weights = np.concatenate([training.weights, np.ones(len(y))])
-    return Training(_stack(training.X, X_val), codes, classes, weights)
+    clusters = training.clusters
+    if clusters is not None:
+        clusters = np.concatenate([clusters, int(clusters.max()) + 1 + np.arange(len(y))])
+    return Training(_stack(training.X, X_val), codes, classes, weights, clusters)
 
 
 def _stack(above: Any, below: Any) -> Any:
@@ -466,6 +482,7 @@ class CandidateScoring:
                 training.weights,
                 self.n_jobs,
                 keep_bytes,
+                training.clusters,
             ),
         ), key
 
@@ -569,11 +586,10 @@ class CandidateScoring:
         """Fit and score a candidate without stages."""
         start = time.perf_counter()
         training = self.training
-        extra = {} if training.weights is None else {"sample_weight": training.weights}
         try:
             with _mute_known_warnings():
                 quantifier = as_quantifier(candidate.quantifier, training.classes)
-                quantifier.fit(training.X, training.classes[training.codes], **extra)
+                quantifier.fit(training.X, training.classes[training.codes], **training.drawn)
                 fit_time = time.perf_counter() - start
                 start = time.perf_counter()
                 solve = pool_solver(quantifier, self.X_val, self.n_jobs)

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length, validate_data
 
+from kdey._display import warn
 from kdey.bags import Array, BagsLike
 from kdey.classifiers import adapt_classifier
 from kdey.matching import AnyMatching
@@ -49,6 +50,7 @@ from kdey.simplex import check_posteriors, in_class_order
 from kdey.tuning import choose_strength
 from kdey.tuning.trials import TuningPlan
 from kdey.validation import (
+    RepeatedIdsWarning,
     check_weights,
     device_name,
     for_numpy,
@@ -337,17 +339,26 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
             and wrappers do not need it.
         """
         keep_bytes = _kept_bytes(keep_fold_models)
-        stage, X, codes, classes = self._training_data(X, y)
+        stage, X, codes, classes = self._training_data(X, y, hint=clusters is None)
         drawn = training_clusters(clusters, len(codes))
         data = (X, codes, classes, sample_weight)
         fitted = stage.fit(*data, self.n_jobs, keep_bytes, drawn)
         return self._learn(fitted, *data, drawn)
 
     def _training_data(
-        self, X: Any, y: ArrayLike
+        self, X: Any, y: ArrayLike, hint: bool = False
     ) -> tuple[ClassifierStage, Any, NDArray[np.int64], NDArray[Any]]:
-        """Return the classifier stage, instances as it takes them, codes of labels, and classes."""
+        """Return the classifier stage, instances as it takes them, codes of labels, and classes.
+
+        ``hint`` is whether to say that ids repeat.
+        """
         self._stages()  # raises for invalid parameters before any work
+        if hint and hasattr(X, "columns"):
+            from kdey.tables.training import repeated_ids_note  # slow to import
+
+            note = repeated_ids_note(X)
+            if note:
+                warn(note, RepeatedIdsWarning, stacklevel=4)
         reader, X, schema = self._read_training(X)
         self._check_training_points(X)
         codes, classes = self._labels(y, stacklevel=5)
@@ -369,12 +380,14 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         return self._keep_columns(X, codes, sample_weight, clusters)
 
     @unfitted_on_failure
-    def _fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
+    def _fit_stage(
+        self, stage: FittedStage, X: Any, y: ArrayLike, clusters: NDArray[np.int64] | None = None
+    ) -> Self:
         self._stages()
         _, X, _ = self._read_training(X)
         self._check_training_points(X)
         codes, classes = self._labels(y)
-        return self._learn(stage, X, codes, classes)
+        return self._learn(stage, X, codes, classes, clusters=clusters)
 
     def _stages(self) -> Stages:
         rows, matching = self.row_spec(), self.matching()

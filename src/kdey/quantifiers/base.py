@@ -166,8 +166,10 @@ class BaseQuantifier(BaseEstimator):
         """
         return None
 
-    def _fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
-        """As :meth:`fit`, with a classifier stage that is already fitted on ``(X, y)``."""
+    def _fit_stage(
+        self, stage: FittedStage, X: Any, y: ArrayLike, clusters: NDArray[np.int64] | None = None
+    ) -> Self:
+        """As :meth:`fit`, with a classifier stage that is already fitted on all of this."""
         raise NotImplementedError(f"{type(self).__name__} is fitted as a whole")
 
     def _read_training(self, X: Any) -> tuple[Self, Any, TableSchema | None]:

@@ -170,7 +170,7 @@ class Quantifier(AggregativeQuantifier):
             if it is called again with the same data and parameters. The files are pickles, which
             can run code when read: a folder that others can write to is refused.
         """
-        stage, X, codes, classes = self._training_data(X, y)
+        stage, X, codes, classes = self._training_data(X, y, hint=clusters is None)
         assert isinstance(stage, PooledStage), "this stage fits all classifiers"
         drawn = training_clusters(clusters, len(codes))
         data = (X, codes, classes, sample_weight)

@@ -75,6 +75,13 @@ FIRST_DATE, LAST_DATE = 19000101, 20991231
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 #: Words in the names of ids, and the words of a name: order_id, orderId, Order-Nr.
 _ID_WORDS = frozenset(["id", "uuid", "nr", "key"])
+#: Words in the names of ids of what has several rows, in singular.
+_UNIT_WORDS = frozenset(
+    ["author", "client", "customer", "device", "household", "patient", "person", "respondent"]
+    + ["session", "student", "subject", "user", "writer"]
+)
+#: Ids that repeat are hinted at from this number on, if they are at most this share of the rows.
+LEAST_IDS, MOST_REPEATED = 5, 0.9
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _LEADING_ZERO = re.compile(r"[+-]?0\d+", re.ASCII)
 #: Dates in numbers, with the name of the month in any language (3 March 2026, Mar 3, 2026), and
@@ -108,6 +115,8 @@ class TableOptions:
         Names of the columns to use; none: all that look like features.
     roles : mapping from names to roles
         Overrules what columns are used for; "ignored" leaves one out.
+    clusters : str, optional
+        Name of the column with ids of the clusters in which rows were drawn.
     scores : tuple of str
         Names of columns of posteriors, in the place of features; a single one holds the labels
         that somebody decided for.
@@ -132,6 +141,17 @@ class TableOptions:
     unlabelled: Literal["error", "drop"] = "error"
     label_type: LabelType = "auto"
     decimal: str = "."
+    clusters: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.clusters is None:
+            return
+        if self.clusters in (self.label, *self.scores, *self.features):
+            raise ValueError(
+                f"the column of clusters {self.clusters!r} must not be the label, nor among the "
+                "features or scores"
+            )
+        object.__setattr__(self, "roles", {**self.roles, self.clusters: "cluster"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +171,10 @@ class TrainingTable:
         Rows left out because a value was missing.
     unlabelled : int
         Rows left out because the label was missing.
+    clusters : array of n texts, or None
+        Id of the cluster of each row.
+    hint : str
+        That ids repeat; an empty text where they do not, or where clusters are given.
     """
 
     X: NDArray[Any]
@@ -159,6 +183,8 @@ class TrainingTable:
     rows: NDArray[np.int64]
     dropped: int = 0
     unlabelled: int = 0
+    clusters: NDArray[Any] | None = None
+    hint: str = ""
 
 
 def training_table(frame: Frame, options: TableOptions, first: int = 1) -> TrainingTable:
@@ -194,7 +220,54 @@ def training_table(frame: Frame, options: TableOptions, first: int = 1) -> Train
         rows,
         int((~usable).sum()),
         len(frame) - len(usable),
+        _clusters(labelled, options, rows),
+        "" if options.clusters is not None else repeated_ids_note(labelled, label),
     )
+
+
+def _clusters(frame: Frame, options: TableOptions, rows: NDArray[np.int64]) -> NDArray[Any] | None:
+    """Return the ids of clusters as texts; every row must have one."""
+    if options.clusters is None:
+        return None
+    empty = missing_in(frame[options.clusters])
+    if empty.any():
+        lacking = count_of(int(empty.sum()), "row lacks one", "rows lack one")
+        raise ValueError(
+            f"column {options.clusters!r} has no id of a cluster in row "
+            f"{row_number(rows, int(np.argmax(empty)))} ({lacking}): give rows that are in no "
+            "cluster ids of their own"
+        )
+    return np.asarray(canonical_column(frame[options.clusters]), dtype=str)
+
+
+def repeated_ids_note(frame: Any, label: str | None = None) -> str:
+    """Return a sentence about a column of ids that repeat; an empty text if there is none.
+
+    Parameters
+    ----------
+    frame : data frame
+    label : str, optional
+        Name of the label column.
+    """
+    table = as_frame(frame)
+    if len(table) < ID_ROWS:
+        return ""
+    for name in table.columns:
+        words = {word.lower() for word in _WORD.findall(name)}
+        if name == label or not words & (_ID_WORDS | _UNIT_WORDS):
+            continue
+        column = table[name]
+        if not (is_text(column) or column.dtype.is_integer()):
+            continue
+        ids = canonical_column(column)
+        n_ids = len(set(ids[~missing_in(column)].tolist()))
+        if LEAST_IDS <= n_ids <= MOST_REPEATED * len(table):
+            return (
+                f"rows of one {name!r} ({n_ids:,} of them in {len(table):,} rows) may be alike, "
+                "and are in several folds: pass clusters= (this column) if they were drawn "
+                "together, or intervals are too narrow"
+            )
+    return ""
 
 
 def labelled_rows(
