@@ -82,9 +82,9 @@ def real(rng: np.random.Generator, clusters: int, name: str) -> Redraw:
     """Draw clusters of a real set in proportion to their size, and three bags."""
     X, y, cells = population(name)
     sizes = np.bincount(cells)
-    rows, ids = [], np.repeat(np.arange(clusters), SIZE)
-    for cell in rng.choice(len(sizes), clusters, p=sizes / sizes.sum()):
-        rows.append(rng.choice(np.flatnonzero(cells == cell), SIZE))
+    ids = np.repeat(np.arange(clusters), SIZE)
+    drawn = rng.choice(len(sizes), clusters, p=sizes / sizes.sum())
+    rows = [rng.choice(np.flatnonzero(cells == cell), SIZE) for cell in drawn]
     train, k, bags = np.concatenate(rows), int(y.max()) + 1, []
     for _ in SHARES:
         shares = rng.dirichlet(np.ones(k))

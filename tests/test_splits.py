@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from sklearn.model_selection import KFold, RepeatedStratifiedKFold, StratifiedKFold
+from sklearn.model_selection import (
+    KFold,
+    RepeatedStratifiedKFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+)
 
 from kdey.classifiers import make_splits
 
@@ -83,3 +88,48 @@ def test_held_out_part_depends_on_the_seed_alone():
 def test_what_is_no_cv_is_named(cv, message):
     with pytest.raises(ValueError, match=message):
         splits_of(cv)
+
+
+CLUSTERS = np.array([0] * 4 + [1] * 3 + [2] * 3 + [3] * 2 + [4] * 2 + [5] * 2 + [2] * 4)
+
+
+@pytest.mark.parametrize("seed", [None, 0, 1])
+@pytest.mark.parametrize("cv", [2, 3, 5, 0.3, 0.7, StratifiedGroupKFold(2)])
+def test_clusters_are_left_whole(cv, seed):
+    # The third class is in cluster 2 alone.
+    several = CLUSTERS[CODES < 2]
+    for train, test in splits_of(
+        cv, CODES[CODES < 2], clusters=several, random_state=seed if seed is not None else 3
+    ):
+        assert not set(several[train]) & set(several[test])
+        assert len(train) + len(test) == len(several)
+
+
+def test_fewer_clusters_than_folds():
+    codes, clusters = np.tile([0, 1], 12), np.repeat([0, 1, 2], 8)
+    splits = splits_of(5, codes, clusters=clusters)
+    assert len(splits) == 3
+    assert sorted(clusters[test][0] for _, test in splits) == [0, 1, 2]
+
+
+def test_a_class_in_one_cluster_is_in_every_training_part():
+    for seed in range(5):
+        splits = splits_of(4, clusters=CLUSTERS, random_state=seed)
+        for train, test in splits:
+            assert 2 in CODES[train]
+            others = CODES < 2
+            seen, held = (np.unique(CLUSTERS[part[others[part]]]) for part in (train, test))
+            assert not set(seen) & set(held)
+
+
+def test_splits_that_tear_clusters_are_warned_of():
+    with pytest.warns(UserWarning, match="rows of 6 clusters are in the training"):
+        splits_of([(np.arange(20), np.arange(20))], clusters=CLUSTERS)
+    with pytest.warns(UserWarning, match="use a number of folds"):
+        splits_of(KFold(3, shuffle=True, random_state=0), clusters=CLUSTERS)
+
+
+@pytest.mark.parametrize("cv", [1, 0, -2, 0.0, 1.0, 7.5])
+def test_clusters_change_nothing_about_what_is_refused(cv):
+    with pytest.raises(ValueError, match="cv must be None, an int >= 2"):
+        splits_of(cv, clusters=CLUSTERS)

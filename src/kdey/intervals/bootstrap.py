@@ -127,6 +127,13 @@ class TrainingReplicates:
             return [names]
         return [pairs[1][pairs[0] == label] for label in np.unique(pairs[0])]
 
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom that clusters of training instances leave; infinite without them."""
+        if self._training.clusters is None:
+            return np.inf
+        return float(max(sum(len(stratum) - 1 for stratum in self._strata), 1))
+
     def _whole_clusters(self, rng: np.random.Generator) -> Array:
         """Return the weights of the instances of drawn clusters, shape (n,)."""
         training = self._training

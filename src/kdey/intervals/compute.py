@@ -31,6 +31,7 @@ from kdey.intervals.analytic import (
 from kdey.intervals.bootstrap import (
     BootstrapUncertainty,
     EstimatedBag,
+    TrainingReplicates,
     bootstrap_draws,
     bootstrap_interval,
     design_sizes,
@@ -262,7 +263,10 @@ def _resampled(
         seed = options.random_state
         return BootstrapUncertainty(shared, seed, estimate, draws, n_units, degrees)
 
-    return _bootstrap_intervals(draw, bags, estimates, options)
+    freedom = np.inf
+    if options.resample_templates and model.training is not None:
+        freedom = TrainingReplicates(model.training, options.random_state).freedom
+    return _bootstrap_intervals(draw, bags, estimates, options, freedom)
 
 
 def _bootstrap_intervals(
@@ -270,12 +274,16 @@ def _bootstrap_intervals(
     bags: SampledBags,
     estimates: Array,
     options: Options,
+    freedom: float = np.inf,
 ) -> Intervals:
-    """Return intervals by ``draw``, which resamples one bag; a bag of one unit gets 0 and 1."""
+    """Return intervals by ``draw``, which resamples one bag; a bag of one unit gets 0 and 1.
+
+    ``freedom`` are the degrees of freedom that clusters of training instances leave.
+    """
     low, high = np.zeros(estimates.shape), np.ones(estimates.shape)
     sizes = np.ones(estimates.shape)
     uncertainties: list[Uncertainty] = []
-    tails = _tails(bags, options.tail(estimates.shape[1]))
+    tails = _tails(bags, options.tail(estimates.shape[1]), freedom)
     for number, bag in enumerate(bags):
         if bag.n_units < 2:
             uncertainties.append(UnknownUncertainty(estimates.shape[1]))
@@ -289,12 +297,13 @@ def _bootstrap_intervals(
     return low, high, sizes, uncertainties.__getitem__
 
 
-def _tails(bags: SampledBags, tail: float) -> Array:
+def _tails(bags: SampledBags, tail: float, most: float = np.inf) -> Array:
     """Return normal probabilities whose quantiles are those of Student's t, shape (n_bags,).
 
-    With C clusters a variance has C - 1 degrees of freedom, whichever way it was computed.
+    With C clusters a variance has C - 1 degrees of freedom, whichever way it was computed. There
+    are at most ``most``.
     """
-    freedom = bags.freedom
+    freedom = np.minimum(bags.freedom, most)
     return np.where(np.isinf(freedom), tail, ndtr(-t_quantile(tail, freedom)))
 
 
@@ -419,11 +428,11 @@ def widen_unsupported(
         _warn(f"{len(single)} bag(s) have a single instance or cluster; intervals are 0 to 1")
     if rare.any():
         low[:, rare], high[:, rare] = 0.0, 1.0
-        remark = "a class with one training instance has the interval 0 to 1"
+        remark = "a class with one training instance, or cluster, has the interval 0 to 1"
         notes = [[*texts, remark] for texts in notes]
         _warn(
-            f"{int(rare.sum())} class(es) have a single training instance, whose spread is "
-            "unknown: their intervals are 0 to 1, and those of the other classes are rough"
+            f"{int(rare.sum())} class(es) have a single training instance or cluster: their spread "
+            "is unknown, their intervals are 0 to 1, and those of the other classes are rough"
         )
     return notes
 

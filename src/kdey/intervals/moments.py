@@ -133,6 +133,26 @@ class ClassRows:
         sums[cells] = np.add.reduceat(weighted[order], starts)
         return sums.reshape(*shares.shape, -1) * np.sqrt(cluster_factors(shares))[:, None]
 
+    def worth(self, sums: Array, variances: Array) -> Array:
+        """Return how many independent rows of each class would err as much as its rows, (k,).
+
+        Parameters
+        ----------
+        sums : array of shape (n_clusters, k, c)
+            Those of :meth:`cluster_sums`.
+        variances : array of shape (k,)
+            Sums of the variances of the c values within each class.
+
+        Returns
+        -------
+        array of shape (k,)
+            Between one, for a class in a single cluster, and ``sizes``.
+        """
+        expected = np.maximum(variances / self.sizes, np.finfo(np.float64).tiny)
+        effects = np.maximum((sums**2).sum(axis=(0, 2)) / expected, 1.0)
+        several = 1.0 / (self.cluster_shares**2).sum(axis=0) > 1.5
+        return np.where(several, np.clip(self.sizes / effects, 1.0, None), 1.0)
+
     @cached_property
     def _cells(self) -> tuple[Indices, Indices, Indices]:
         """An order of the rows by cluster and class, the starts of these runs, and their cells."""
@@ -152,22 +172,23 @@ class ClassRows:
         return np.asarray(flat.reshape(n_clusters, k))
 
     @cached_property
-    def cluster_freedom(self) -> float:
-        """Degrees of freedom of a variance of cluster sums; inf without clusters.
+    def cluster_freedom(self) -> Array:
+        """Degrees of freedom of variances of cluster sums, shape (k + 1,); inf without clusters.
 
-        The number of clusters (that of equal ones with the same variance), less one for every set
-        of classes that share no cluster with others: C - 1, or C - k if every cluster has a single
-        class.
+        Those of each class, the number of its clusters (of equal ones with the same variance) less
+        one, and the most that all classes together have: one less for every set of classes that
+        share no cluster with others, so C - 1, or C - k if every cluster has a single class.
         """
+        k = len(self.counts)
         if self.clusters is None:
-            return np.inf
+            return np.full(k + 1, np.inf)
         from scipy.sparse.csgraph import connected_components  # slow to import
 
         shares = self.cluster_shares
         together = (shares > 0).T.astype(np.float64) @ (shares > 0)
         n_sets, _ = connected_components(together, directed=False)
-        n_clusters = 1.0 / (shares.mean(axis=1) ** 2).sum()
-        return float(max(n_clusters - n_sets, 1.0))
+        every = 1.0 / (shares.mean(axis=1) ** 2).sum() - n_sets
+        return np.maximum([*(1.0 / (shares**2).sum(axis=0) - 1.0), every], 1.0)
 
     def row_weights(self, shares: Array) -> Array:
         """Return the weight of each row in sum_l shares_l mean_l, shape (n,)."""
@@ -301,9 +322,11 @@ class Moments:
         return self.training is not None and self.training.clusters is not None
 
     @property
-    def cluster_freedom(self) -> float:
-        """Degrees of freedom of ``cluster_errors``; inf without clusters."""
-        return np.inf if self.training is None else self.training.cluster_freedom
+    def cluster_freedom(self) -> Array:
+        """Degrees of freedom of ``cluster_errors``, as :attr:`ClassRows.cluster_freedom`."""
+        if self.training is None:
+            return np.full(len(self.sizes) + 1, np.inf)
+        return self.training.cluster_freedom
 
     @cached_property
     def cluster_errors(self) -> Array:
@@ -332,12 +355,8 @@ class Moments:
         training = self.training
         if training is None or training.clusters is None:
             return self.sizes
-        found = (self._cluster_sums() ** 2).sum(axis=(0, 2))
-        expected = np.trace(self.covariances, axis1=1, axis2=2) / self.sizes
-        effect = found / np.maximum(expected, np.finfo(np.float64).tiny)
-        several = 1.0 / (training.cluster_shares**2).sum(axis=0) > 1.5
-        worth = np.clip(self.sizes / np.maximum(effect, 1.0), 1.0, None)
-        return np.where(several, worth, 1.0)
+        variances = np.trace(self.covariances, axis1=1, axis2=2)
+        return training.worth(self._cluster_sums(), variances)
 
     def _cluster_sums(self) -> Array:
         assert self.training is not None, "templates that are given have no error"
@@ -497,9 +516,30 @@ class MomentEquations:
         parts = parts + mix**2 / moments.sizes * moments.template_spread
         shared = ((mix @ moments.cluster_spread) ** 2).sum(axis=0)
         total = parts.sum(axis=1) + shared + unseen * mix * (1.0 - mix) / m
-        uncertain = (parts**2 / moments.freedom).sum(axis=1) + shared**2 / moments.cluster_freedom
+        shared_freedom = freedom_of_sums(moments.cluster_spread, mix, moments.cluster_freedom)
+        uncertain = (parts**2 / moments.freedom).sum(axis=1) + shared**2 / shared_freedom
         degrees = total**2 / np.maximum(uncertain, np.finfo(np.float64).tiny)
         return np.asarray(np.minimum(np.maximum(degrees, 1.0), self.units[bag]))
+
+
+def freedom_of_sums(spread: Array, mix: Array, freedom: Array) -> Array:
+    """Return the degrees of freedom of the variance that clusters give each share, shape (..., k).
+
+    Satterthwaite's number for the parts of the classes, at most that of all clusters.
+
+    Parameters
+    ----------
+    spread : array of shape (..., c, k, k)
+        As :attr:`Moments.cluster_spread`.
+    mix : array of shape (..., k)
+        The prevalence.
+    freedom : array of shape (k + 1,)
+        As :attr:`ClassRows.cluster_freedom`.
+    """
+    parts = mix[..., :, None] ** 2 * (spread**2).sum(axis=-3)  # class l, share i
+    uncertain = (parts**2 / freedom[:-1, None]).sum(axis=-2)
+    degrees = parts.sum(axis=-2) ** 2 / np.maximum(uncertain, np.finfo(np.float64).tiny)
+    return np.asarray(np.clip(degrees, 1.0, freedom[-1]))
 
 
 def features(

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 from kdey.bags import Array, Indices
-from kdey.intervals.moments import MomentEquations, smoothed
+from kdey.intervals.moments import MomentEquations, freedom_of_sums, smoothed
 from kdey.matching import frank_wolfe_gap
 from kdey.matching.sqp import solve_programs
 
@@ -114,7 +114,7 @@ class _Chunk:
     template_sizes: Array
     cluster_errors: Array
     cluster_spread: Array
-    cluster_freedom: float
+    cluster_freedom: Array
     unseen: Array
 
     @classmethod
@@ -230,7 +230,7 @@ class _Variances:
     labels : array of shape (P,)
     clusters : array of shape (3, P)
         Of errors of templates that the training instances of a cluster share.
-    cluster_freedom : float
+    cluster_freedom : array of shape (P,)
     own_freedom : array of shape (P,)
         Degrees of freedom of the covariance of class i.
     products : array of shape (3, P)
@@ -245,7 +245,7 @@ class _Variances:
     others: Array
     labels: Array
     clusters: Array
-    cluster_freedom: float
+    cluster_freedom: Array
     own_freedom: Array
     products: Array
     at_fit: Array
@@ -272,7 +272,7 @@ class _Variances:
             np.array([first.sum(axis=2).ravel(), second.sum(axis=2).ravel()]),
             (chunk.unseen[:, None] / m).ravel(),
             np.array([part.ravel() for part in clusters]),
-            chunk.cluster_freedom,
+            freedom_of_sums(chunk.cluster_spread, mix, chunk.cluster_freedom).ravel(),
             chunk.freedom.ravel(),
             np.array([product.sum(axis=2).ravel() for product in products]),
             np.empty(0),
@@ -304,7 +304,7 @@ class _Variances:
         uncertain = uncertain + rest**2 * (
             squares + 2.0 * rest * mixed + rest**2 * template_squares
         )
-        uncertain = uncertain + self._clusters(pairs, t) ** 2 / self.cluster_freedom
+        uncertain = uncertain + self._clusters(pairs, t) ** 2 / self.cluster_freedom[pairs]
         degrees = self.value(pairs, t) ** 2 / np.maximum(uncertain, np.finfo(np.float64).tiny)
         return np.asarray(np.minimum(degrees, self.units[pairs]))
 

@@ -601,8 +601,13 @@ def class_moments(training: ClassRows, prevalence: Array) -> ClassMoments:
         np.concatenate([z[run] - thin.weights[run] @ z[run], steps[label]])
         for label, run in enumerate(runs)
     )
-    covariances = covariances + _pseudo(training.sizes)
-    return ClassMoments(inverse, covariances, training.sizes, residuals)
+    sizes = training.sizes
+    if training.clusters is not None:
+        every = adapted(rows.astype(np.float64), prevalence) @ inverse.T
+        variances = np.trace(covariances, axis1=1, axis2=2)
+        sizes = training.worth(training.cluster_sums(every), variances)
+    covariances = covariances + _pseudo(sizes)
+    return ClassMoments(inverse, covariances, sizes, residuals)
 
 
 def _ratio_rows(model: Model, ratios: RatioMap, n_threads: int) -> ClassRows | None:

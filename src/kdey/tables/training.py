@@ -77,8 +77,10 @@ _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _ID_WORDS = frozenset(["id", "uuid", "nr", "key"])
 #: Words in the names of ids of what has several rows, in singular.
 _UNIT_WORDS = frozenset(
-    ["author", "client", "customer", "device", "household", "patient", "person", "respondent"]
-    + ["session", "student", "subject", "user", "writer"]
+    [
+        *("author", "client", "customer", "device", "household", "patient", "person"),
+        *("respondent", "session", "student", "subject", "user", "writer"),
+    ]
 )
 #: Ids that repeat are hinted at from this number on, if they are at most this share of the rows.
 LEAST_IDS, MOST_REPEATED = 5, 0.9
