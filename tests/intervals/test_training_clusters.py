@@ -198,7 +198,7 @@ def test_bootstraps_are_as_wide_as_the_sums_say(method):
     analytic = total(kdey.PACC())
     how = resampled
     assert 0.6 < total(method) / analytic < 1.2
-    assert total(method) > 1.15 * total(method, clusters=None)
+    assert total(method) > 1.08 * total(method, clusters=None)
 
 
 def test_a_class_in_one_cluster_has_an_interval_from_zero_to_one():
