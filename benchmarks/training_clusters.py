@@ -10,7 +10,9 @@ real sets clusters are cells of k-means in the columns, or
 The summary has coverage, its standard error over redraws, the mean width, and the width of normal
 intervals that know the standard deviation of the estimates (``oracle``).
 
-    OMP_NUM_THREADS=1 python benchmarks/training_clusters.py --redraws 300 [--cases simulated]
+    OMP_NUM_THREADS=1 python benchmarks/training_clusters.py --redraws 200 [--cases simulated]
+    OMP_NUM_THREADS=1 python benchmarks/training_clusters.py --checks --redraws 200
+    python benchmarks/training_clusters.py --tables
 """
 
 from __future__ import annotations
@@ -32,9 +34,11 @@ from sklearn.preprocessing import StandardScaler
 
 import kdey
 from cases import DATA, _read
+from printing import markdown
 from summaries import RESULTS
 
 SUMMARY = RESULTS / "training_clusters.csv"
+CHECKS = RESULTS / "training_clusters_checks.csv"
 SIZE, SD, APART, BAG = 30, 0.6, 1.5, 2_000
 SHARES = (0.1, 0.3, 0.5)
 #: First seed: lower ones were looked at while the intervals were being written.
@@ -158,14 +162,75 @@ def summarise(case: str, method: str, given: bool, redraws: int) -> dict[str, An
     }
 
 
+def run_checks(redraws: int) -> None:
+    """Write the share of bags under label shift that do not fit, by check, at level 0.05."""
+    lines: list[dict[str, Any]] = []
+    for case in ("simulated, mixed", "simulated, nested"):
+        for given in (False, True):
+            alarms = []
+            for seed in range(redraws):
+                X, y, ids, bags = simulated(np.random.default_rng(FIRST + seed), *CASES[case][1])
+                fitted = METHODS["PACC"](None).fit(X, y, clusters=ids if given else None)
+                checks = fitted.estimate(bags[1][0]).checks
+                alarms.append([checks.scores.p_value <= 0.05, checks.columns.p_value <= 0.05])
+            for name, share in zip(("scores", "columns"), np.mean(alarms, axis=0), strict=True):
+                way = "given" if given else "not given"
+                lines.append({"case": case, "check": name, "clusters": way, "alarms": share})
+                print(lines[-1], flush=True)
+    with CHECKS.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
+
+
+def print_tables() -> None:
+    """Print the tables of the page: one line for each case and method, and the checks."""
+    with SUMMARY.open(encoding="utf-8") as file:
+        lines = {(x["case"], x["method"], x["clusters"]): x for x in csv.DictReader(file)}
+    rows = []
+    for case, method in dict.fromkeys(key[:2] for key in lines):
+        plain, given = (lines[case, method, way] for way in ("not given", "given"))
+        shown = [f"{float(line['coverage']):.3f}" for line in (plain, given)]
+        errors = [f"{float(line['standard_error']):.3f}" for line in (plain, given)]
+        widths = [f"{float(line['width']):.3f}" for line in (plain, given)]
+        rows.append(
+            [
+                *(case, method),
+                *(f"{c} ± {e}" for c, e in zip(shown, errors, strict=True)),
+                *widths,
+                f"{float(given['oracle']):.3f}",
+            ]
+        )
+    names = ["rows", "method", "coverage without", "with clusters", "width without", "with"]
+    print(markdown([*names, "oracle"], rows))
+    if CHECKS.exists():
+        with CHECKS.open(encoding="utf-8") as file:
+            found = {
+                (x["case"], x["check"], x["clusters"]): x["alarms"] for x in csv.DictReader(file)
+            }
+        print()
+        head = ["rows", "check", "alarms without", "alarms with clusters"]
+        pairs = dict.fromkeys(key[:2] for key in found)
+        ways = ("not given", "given")
+        print(markdown(head, [[*pair, *(found[(*pair, way)] for way in ways)] for pair in pairs]))
+
+
 def main() -> None:
     """Run the cases, and write one line for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--redraws", type=int, default=300)
     parser.add_argument("--cases", default="", help="only cases whose name contains this")
+    parser.add_argument("--tables", action="store_true")
+    parser.add_argument("--checks", action="store_true")
     parser.add_argument("--methods", nargs="*", default=["KDEyML", "PACC", "EMQ"])
     options = parser.parse_args()
+    if options.tables:
+        print_tables()
+        return
     warnings.simplefilter("ignore")
+    if options.checks:
+        run_checks(options.redraws)
+        return
     lines: dict[tuple[str, ...], dict[str, Any]] = {}
     if SUMMARY.exists():
         with SUMMARY.open(encoding="utf-8") as file:
