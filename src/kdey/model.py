@@ -197,6 +197,10 @@ class _BaseModel(Derived):
     def prepare(self, place: Place) -> None:
         """Compute what the first answer would otherwise wait for; by default there is nothing."""
 
+    def in_stratum(self, stratum: int, n_threads: int = 1) -> Self:
+        """Return the model for one stratum of a population; by default it is the same for all."""
+        return self
+
     @property
     def n_classes(self) -> int:
         """Number of classes k."""
@@ -363,6 +367,21 @@ class Model(_BaseModel):
             training=training,
             row_map=self.row_spec.fit(training, self.n_classes, n_threads),
         )
+
+    def in_stratum(self, stratum: int, n_threads: int = 1) -> Model:
+        """Return the model with templates for one stratum, where training instances have strata."""
+        training = self.training
+        if training is None or training.strata is None or stratum not in training.strata:
+            return self
+        return self.derived(
+            f"stratum {stratum}",
+            lambda: self.with_training(training.in_stratum(stratum), n_threads),
+        )
+
+    @property
+    def has_strata(self) -> bool:
+        """Whether strata of the training instances have templates of their own."""
+        return self.training is not None and self.training.strata is not None
 
     def points(self, X: Any, scored: Scored | None = None) -> Any:
         """Return the points of instances: posteriors (m, k), perhaps on a GPU, or features.

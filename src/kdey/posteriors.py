@@ -18,7 +18,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from typing import Any, TypeAlias
@@ -65,6 +65,8 @@ class TrainingPosteriors:
     clusters : int64 array of shape (n_used,) or None
         Number of the cluster in which the instance was drawn, from 0; None if instances were drawn
         one by one.
+    strata : int64 array of shape (n_used,) or None
+        What stands for the stratum of the instance; None if classes look alike in all.
     """
 
     posteriors: Posteriors | None
@@ -73,12 +75,61 @@ class TrainingPosteriors:
     folds: Indices | None = None
     instances: Indices | None = None
     clusters: Indices | None = None
+    strata: Indices | None = None
 
     def required(self) -> Posteriors:
         """Return the posteriors; raises ValueError if there are none."""
         if self.posteriors is None:
             raise ValueError("this method needs training posteriors: cv must not be None")
         return self.posteriors
+
+    def in_stratum(self, stratum: int) -> TrainingPosteriors:
+        r"""Return the instances with the weights of templates for one stratum.
+
+        The template of a class is s times that of its n instances of the stratum and 1 - s times
+        that of all, :math:`s^2 = n / (n + m_0)`, where m_0 is the variance of instances within
+        strata divided by that of the strata's means. The best prediction of these means has
+        :math:`s^2` for s; the root makes the variance that the weights show equal to the mean
+        square error of that prediction. Where strata look alike nothing changes.
+        """
+        assert self.strata is not None, "instances have strata"
+        weights = np.ones(len(self.labels)) if self.weights is None else self.weights.copy()
+        points = np.asarray(self.required(), dtype=np.float64)
+        for label in np.unique(self.labels):
+            rows = np.flatnonzero((self.labels == label) & (weights > 0))
+            own = self.strata[rows] == stratum
+            if not own.any():
+                continue
+            within, between = _variances_of_strata(points[rows], self.strata[rows])
+            share = own.sum() * between / (own.sum() * between + within) if between > 0 else 0.0
+            share = math.sqrt(share)
+            if share > 0:
+                w = weights[rows]
+                part = np.where(own, w, 0.0) * (w.sum() / w[own].sum())
+                # Every row keeps some weight, so that strata have rows in common.
+                weights[rows] = (1.0 - share) * w + share * part
+        return replace(self, weights=weights)
+
+
+#: Least share of the variance between strata that is ascribed to rows, so that no row loses all
+#: of its weight.
+_LEAST_WITHIN = 1e-6
+
+
+def _variances_of_strata(points: NDArray[np.float64], strata: Indices) -> tuple[float, float]:
+    """Return the variances of points (n, d) within strata and between the means of these."""
+    _, codes, counts = np.unique(strata, return_inverse=True, return_counts=True)
+    n, n_strata = len(points), len(counts)
+    if n_strata < 2 or n <= n_strata:
+        return 1.0, 0.0
+    means = np.zeros((n_strata, points.shape[1]))
+    np.add.at(means, codes, points)
+    means /= counts[:, None]
+    within = float(((points - means[codes]) ** 2).sum()) / (n - n_strata)
+    squares = float(counts @ ((means - points.mean(axis=0)) ** 2).sum(axis=1))
+    typical = (n - (counts**2).sum() / n) / (n_strata - 1)
+    between = max((squares / (n_strata - 1) - within) / typical, 0.0)
+    return max(within, _LEAST_WITHIN * between), between
 
 
 @dataclass(frozen=True, eq=False)

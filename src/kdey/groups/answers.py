@@ -154,6 +154,11 @@ def answer(
     )
 
 
+def has_strata(model: AnyModel) -> bool:
+    """Return whether strata of training have templates of their own."""
+    return isinstance(model, Model) and model.has_strata
+
+
 class _GroupBags:
     """Which rows belong to which group or union, in canonical order.
 
@@ -453,7 +458,7 @@ class _Run:
             for code in np.unique(codes).tolist():
                 positions.append(span.start + np.flatnonzero(codes == code))
                 owners.append(group)
-        parts, owner = self._of_positions(positions), np.array(owners)
+        parts, owner = self._of_strata(positions, strata), np.array(owners)
         items, counted, incomplete = [], [], []
         for group in range(len(self.sizes)):
             chosen = np.flatnonzero(owner == group)
@@ -466,6 +471,20 @@ class _Run:
         estimates = collect_estimates(items, self.request.options)
         estimates = replace(estimates, counted=np.array(counted))
         return estimates.marked(MISSING_STRATA, np.array(incomplete))
+
+    def _of_strata(self, positions: list[Indices], strata: Indices) -> list[Estimate]:
+        """Return the estimates of bags of one stratum each, by the model of the stratum."""
+        if not has_strata(self.model):
+            return self._of_positions(positions)
+        codes = np.array([strata[p[0]] for p in positions])
+        parts: dict[int, Estimate] = {}
+        for code in np.unique(codes).tolist():
+            chosen = np.flatnonzero(codes == code).tolist()
+            own = replace(self, model=self.model.in_stratum(code, self.place.n_threads))
+            parts.update(
+                zip(chosen, own._of_positions([positions[i] for i in chosen]), strict=True)
+            )
+        return [parts[i] for i in range(len(positions))]
 
     def _combine(
         self, parts: list[Estimate], positions: list[Indices]
@@ -615,6 +634,8 @@ def _check(
     from kdey.diagnostics import unchecked_scores  # slow to import
 
     unchecked = unchecked_scores(model)
+    if rows.strata is not None and has_strata(model):
+        unchecked = NotChecked("classes may look different in each stratum")
     if unchecked is not None:
         return [Checks(unchecked, column) for column in columns]
     with_columns = rows.column_codes is not None and rows.strata is None

@@ -443,11 +443,23 @@ class Moments:
         if self.is_clustered:
             own, others = mix @ self._cluster_sums(), other_mix @ other._cluster_sums()
             return np.asarray(self.inverse @ own.T @ others @ other.inverse.T)
+        assert other.training is not None, "both were learnt from the same rows"
+        if self.training.weights is not other.training.weights:  # of two strata
+            parts = zip((self, other), (mix, other_mix), strict=True)
+            own, others = (moments._row_errors(shares) for moments, shares in parts)
+            return np.asarray(own.T @ others)
         shares = mix * other_mix / self.sizes
         rows, z, other_z = self.training.thinned, self._z(), other._z()
         gram = z.T @ (other_z * rows.row_weights(shares)[:, None])
         means, other_means = rows.means(z), rows.means(other_z)
         return np.asarray(gram - (means * shares) @ other_means.T)
+
+    def _row_errors(self, mix: Array) -> Array:
+        """Return what each training row adds to the error of T^-1 q, shape (n, k)."""
+        assert self.training is not None, "templates that are given have no error"
+        rows = self.training
+        z = features(rows.rows, self.prevalence, self.projection) @ self.inverse.T
+        return np.asarray((z - rows.means(z).T[rows.owners]) * rows.row_weights(mix)[:, None])
 
     def _variances(self, covariances: Array) -> Array:
         half = self.inverse @ covariances  # (k, k, r): class l, then class i

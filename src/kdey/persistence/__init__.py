@@ -639,6 +639,7 @@ def _check_training(training: TrainingPosteriors, model: Model) -> None:
         ("folds", training.folds),
         ("instances", training.instances),
         ("clusters", training.clusters),
+        ("strata", training.strata),
     ):
         if values is not None:
             _check_shape(name, values, (n,))

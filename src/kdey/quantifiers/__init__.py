@@ -202,6 +202,30 @@ class RowQuantifier(BaseQuantifier):
         self.model_ = replace(model, columns=columns)
         return self
 
+    def _keep_strata(self, strata: ArrayLike | None, n_rows: int) -> Self:
+        """Keep with the model the stratum of each of the rows that ``fit`` was given."""
+        if strata is None:
+            return self
+        from kdey._fingerprints import text_hashes
+        from kdey.tables.columns import canonical_text  # slow to import
+
+        values = np.asarray(for_numpy(strata, "strata"))
+        if values.shape != (n_rows,):
+            raise ValueError(
+                f"strata must have one value per instance, shape ({n_rows},), got {values.shape}"
+            )
+        training = self.model_.training
+        if training is None or training.posteriors is None:
+            raise ValueError(
+                f"strata: this {type(self).__name__} keeps no training posteriors, from which "
+                "templates for each stratum could be made; use a method that does (Quantifier, "
+                "KDEyML, PACC, EMQ with calibration)"
+            )
+        codes = text_hashes(map(canonical_text, values.tolist())).view(np.int64)
+        used = slice(None) if training.instances is None else training.instances
+        self.model_ = replace(self.model_, training=replace(training, strata=codes[used]))
+        return self
+
     def _penalised(self, strength: float) -> AnyMatching:
         """Return the matching with a penalty, for methods that choose its strength at ``fit``."""
         raise NotImplementedError
@@ -218,6 +242,7 @@ class FeatureQuantifier(RowQuantifier):
         sample_weight: ArrayLike | None = None,
         *,
         clusters: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
     ) -> Self:
         """Make the class templates from the features.
 
@@ -229,13 +254,18 @@ class FeatureQuantifier(RowQuantifier):
         clusters : array-like of shape (n,), optional
             Id of the cluster (patient, user, document) in which each instance was drawn, if they
             were not drawn one by one: folds leave clusters whole, and intervals allow for it.
+        strata : array-like of shape (n,), optional
+            The shop, language or season of each instance, where a class looks different in each:
+            tables that are estimated with ``strata`` then have templates for each, shrunk towards
+            the common ones. Methods that keep no training posteriors refuse it.
         """
         points = validate_data(self, refuse_levels(for_numpy(X, "X"), "X"), dtype=np.float64)
         codes, classes = self._labels(y)
         drawn = training_clusters(clusters, len(codes))
         stage = given_stage(points, codes, sample_weight, drawn)
         model = self._make_model(stage, classes)
-        return model._keep_columns(X, codes, stage.training.weights, drawn)
+        model._keep_columns(X, codes, stage.training.weights, drawn)
+        return self._keep_strata(strata, len(codes))
 
     def _check_points(self, X: Any) -> None:
         validate_data(self, refuse_levels(for_numpy(X, "X"), "X"), reset=False, dtype=np.float64)
@@ -318,6 +348,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         sample_weight: ArrayLike | None = None,
         *,
         clusters: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
         keep_fold_models: bool | Literal["auto"] = "auto",
     ) -> Self:
         """Fit the classifier and make the class templates from its training posteriors.
@@ -332,6 +363,10 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         clusters : array-like of shape (n,), optional
             Id of the cluster (patient, user, document) in which each instance was drawn, if they
             were not drawn one by one: folds leave clusters whole, and intervals allow for it.
+        strata : array-like of shape (n,), optional
+            The shop, language or season of each instance, where a class looks different in each:
+            tables that are estimated with ``strata`` then have templates for each, shrunk towards
+            the common ones. Methods that keep no training posteriors refuse it.
         keep_fold_models : bool or "auto"
             Whether to keep the models of the folds (``fold_models_``), with which fit checks
             are sharper; they are part of the model file, too. "auto" keeps them up to 200 MB. It
@@ -343,7 +378,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         drawn = training_clusters(clusters, len(codes))
         data = (X, codes, classes, sample_weight)
         fitted = stage.fit(*data, self.n_jobs, keep_bytes, drawn)
-        return self._learn(fitted, *data, drawn)
+        return self._learn(fitted, *data, drawn)._keep_strata(strata, len(codes))
 
     def _training_data(
         self, X: Any, y: ArrayLike, hint: bool = False
@@ -418,6 +453,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         *,
         classes: ArrayLike | None = None,
         clusters: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
     ) -> Self:
         """Make the class templates from posteriors, without a classifier.
 
@@ -433,6 +469,10 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         clusters : array-like of shape (n,), optional
             Id of the cluster (patient, user, document) in which each instance was drawn, if they
             were not drawn one by one: intervals allow for it.
+        strata : array-like of shape (n,), optional
+            The shop, language or season of each instance, where a class looks different in each:
+            tables that are estimated with ``strata`` then have templates for each, shrunk towards
+            the common ones. Methods that keep no training posteriors refuse it.
         """
         codes, known = self._labels(y, classes)
         p = check_posteriors(posteriors, classes=known)
@@ -440,7 +480,8 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         stage = given_stage(p, codes, sample_weight, drawn)
         self._forget_features()
         device = str(posteriors.device) if on_gpu(posteriors) else None
-        return self._make_model(stage, known, device=device)
+        self._make_model(stage, known, device=device)
+        return self._keep_strata(strata, len(codes))
 
     def _inner_estimator(self) -> Any:
         """Return the unfitted classifier that X is passed to."""

@@ -146,6 +146,7 @@ class Quantifier(AggregativeQuantifier):
         sample_weight: ArrayLike | None = None,
         *,
         clusters: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
         keep_fold_models: bool | Literal["auto"] = "auto",
         progress: Callable[[FitProgress], None] | None = None,
         cache: str | PathLike[str] | None = None,
@@ -161,6 +162,10 @@ class Quantifier(AggregativeQuantifier):
         clusters : array-like of shape (n,), optional
             Id of the cluster (patient, user, document) in which each instance was drawn, if they
             were not drawn one by one: folds leave clusters whole, and intervals allow for it.
+        strata : array-like of shape (n,), optional
+            The shop, language or season of each instance, where a class looks different in each:
+            tables that are estimated with ``strata`` then have templates for each, shrunk towards
+            the common ones. Methods that keep no training posteriors refuse it.
         keep_fold_models : bool or "auto"
             Not used: the models of the folds score new instances, and are kept in any case.
         progress : callable, optional
@@ -175,7 +180,7 @@ class Quantifier(AggregativeQuantifier):
         drawn = training_clusters(clusters, len(codes))
         data = (X, codes, classes, sample_weight)
         fitted = stage.fit(*data, self.n_jobs, clusters=drawn, progress=progress, cache=cache)
-        return self._learn(fitted, *data, drawn)
+        return self._learn(fitted, *data, drawn)._keep_strata(strata, len(codes))
 
     def _read_training(self, X: Any) -> tuple[Self, Any, TableSchema | None]:
         """Decide what the columns of a data frame are taken for, unless a schema says it.
@@ -226,6 +231,7 @@ class Quantifier(AggregativeQuantifier):
         *,
         classes: ArrayLike | None = None,
         clusters: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
     ) -> Self:
         """Pool the methods on given posteriors, without a classifier.
 
@@ -242,6 +248,10 @@ class Quantifier(AggregativeQuantifier):
         clusters : array-like of shape (n,), optional
             Id of the cluster (patient, user, document) in which each instance was drawn, if they
             were not drawn one by one: folds leave clusters whole, and intervals allow for it.
+        strata : array-like of shape (n,), optional
+            The shop, language or season of each instance, where a class looks different in each:
+            tables that are estimated with ``strata`` then have templates for each, shrunk towards
+            the common ones. Methods that keep no training posteriors refuse it.
         """
         self._stages()
         codes, known = self._labels(y, classes)
@@ -252,7 +262,8 @@ class Quantifier(AggregativeQuantifier):
         self._forget_features()
         methods = usable_methods(self._member_methods(), stage.training)
         rows = PooledMap(names, methods, SmoothedRatioRows(self._plan()))
-        return self._make_model(stage, known, rows=rows, score_names=names)
+        self._make_model(stage, known, rows=rows, score_names=names)
+        return self._keep_strata(strata, len(codes))
 
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""

@@ -1,0 +1,117 @@
+"""Coverage and error where a class looks different in each stratum.
+
+Two normal classes in six shops: the mean of each class in each shop has an effect of its own. A
+redraw has labelled rows of every shop and a table of new rows whose prevalence differs by shop.
+Two ways are compared, for each shop and for all of them together: nothing is said (none), or
+``strata`` are given to ``fit`` and to the estimates.
+
+    OMP_NUM_THREADS=1 python benchmarks/strata.py --redraws 200
+    python benchmarks/strata.py --tables
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import kdey
+from printing import markdown
+from summaries import RESULTS
+
+SUMMARY = RESULTS / "strata.csv"
+SHOPS, ROWS, APART = 6, 300, 1.5
+CASES = {"alike": (0.0, 60), "different": (0.5, 60), "different, few labels": (0.5, 12)}
+FIRST = 20_000
+
+
+def redraw(effect: float, labels: int, seed: int) -> tuple[Any, Any, dict[Any, float]]:
+    """Return labelled rows, new rows, and the true shares of the second class."""
+    rng = np.random.default_rng(seed)
+    effects = rng.normal(0.0, effect, (SHOPS, 2)) if effect else np.zeros((SHOPS, 2))
+
+    def rows(shops: Any, y: Any) -> Any:
+        x = rng.normal(APART * y + effects[shops, y])
+        return pd.DataFrame({"x": x, "noise": rng.normal(size=len(y)), "shop": shops, "y": y})
+
+    shops, y = (part.ravel() for part in np.meshgrid(np.arange(SHOPS), np.arange(2)))
+    labelled = rows(np.repeat(shops, labels), np.repeat(y, labels))
+    shares = rng.uniform(0.1, 0.6, SHOPS)
+    new_shops = np.repeat(np.arange(SHOPS), ROWS)
+    new = rows(new_shops, (rng.random(len(new_shops)) < shares[new_shops]).astype(int))
+    return labelled, new.drop(columns="y"), {"all": shares.mean(), **dict(enumerate(shares))}
+
+
+def outcomes(case: str, method: str, way: str, seed: int) -> list[tuple[str, float, float, float]]:
+    """Return for all shops and for each of them whether it is covered, the width and the error."""
+    labelled, new, shares = redraw(*CASES[case], seed)
+    made = {"KDEyML": kdey.KDEyML(bandwidth=0.1, random_state=0), "PACC": kdey.PACC(random_state=0)}
+    strata = labelled["shop"] if way == "fit" else None
+    fitted = made[method].fit(labelled[["x", "noise"]].to_numpy(), labelled["y"], strata=strata)
+    scores = fitted.classifier_.predict_proba(new[["x", "noise"]].to_numpy())
+    table = new[["shop"]].assign(**{"0": scores[:, 0], "1": scores[:, 1], "store": new["shop"]})
+    options = kdey.Options(strata=None if way == "none" else "store", check_fit=False)
+    out = []
+    for by in ((), "shop"):
+        answers = kdey.predict_groups(fitted, table, by, scores=["0", "1"], options=options)
+        for number in range(len(answers)):
+            truth = shares["all"] if by == () else shares[number]
+            low, high = answers.low[number, 1], answers.high[number, 1]
+            error = abs(answers.estimate[number, 1] - truth)
+            kind = "all" if by == () else "one"
+            out.append((kind, float(low <= truth <= high), float(high - low), float(error)))
+    return out
+
+
+def main() -> None:
+    """Run the cases, and write one line for each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--redraws", type=int, default=200)
+    parser.add_argument("--tables", action="store_true")
+    options = parser.parse_args()
+    if options.tables:
+        with SUMMARY.open(encoding="utf-8") as file:
+            head, *lines = csv.reader(file)
+        print(markdown(head, lines))
+        return
+    warnings.simplefilter("ignore")
+    table: list[dict[str, Any]] = []
+    for case in CASES:
+        for method in ("KDEyML", "PACC") if case == "different" else ("KDEyML",):
+            for way in ("none", "fit"):
+                found = [
+                    outcomes(case, method, way, FIRST + seed) for seed in range(options.redraws)
+                ]
+                for kind in ("all", "one"):
+                    values = np.array(
+                        [
+                            np.mean([row[1:] for row in rows if row[0] == kind], axis=0)
+                            for rows in found
+                        ]
+                    )
+                    covered, width, error = values.mean(axis=0)
+                    table.append(
+                        {
+                            "case": case,
+                            "method": method,
+                            "strata given to": way,
+                            "shops": kind,
+                            "coverage": f"{covered:.3f}",
+                            "standard error": f"{values[:, 0].std() / len(values) ** 0.5:.3f}",
+                            "width": f"{width:.3f}",
+                            "mean error": f"{error:.4f}",
+                        }
+                    )
+                    print(table[-1], flush=True)
+    with SUMMARY.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(table[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(table)
+
+
+if __name__ == "__main__":
+    main()
