@@ -18,13 +18,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.naive_bayes import GaussianNB
 
 import kdey
 from printing import markdown
 from summaries import RESULTS
 
 SUMMARY = RESULTS / "strata.csv"
-SHOPS, ROWS, APART = 6, 300, 1.5
+SHOPS, ROWS, APART = 4, 400, 1.5
 CASES = {"alike": (0.0, 60), "different": (0.5, 60), "different, few labels": (0.5, 12)}
 FIRST = 20_000
 
@@ -49,7 +50,8 @@ def redraw(effect: float, labels: int, seed: int) -> tuple[Any, Any, dict[Any, f
 def outcomes(case: str, method: str, way: str, seed: int) -> list[tuple[str, float, float, float]]:
     """Return for all shops and for each of them whether it is covered, the width and the error."""
     labelled, new, shares = redraw(*CASES[case], seed)
-    made = {"KDEyML": kdey.KDEyML(bandwidth=0.1, random_state=0), "PACC": kdey.PACC(random_state=0)}
+    bayes = GaussianNB()
+    made = {"EMQ": kdey.EMQ(bayes, calibration="bcts"), "PACC": kdey.PACC(bayes)}
     strata = labelled["shop"] if way == "fit" else None
     fitted = made[method].fit(labelled[["x", "noise"]].to_numpy(), labelled["y"], strata=strata)
     scores = fitted.classifier_.predict_proba(new[["x", "noise"]].to_numpy())
@@ -67,6 +69,14 @@ def outcomes(case: str, method: str, way: str, seed: int) -> list[tuple[str, flo
     return out
 
 
+def write(table: list[dict[str, Any]]) -> None:
+    """Write what is known so far."""
+    with SUMMARY.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(table[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(table)
+
+
 def main() -> None:
     """Run the cases, and write one line for each."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -81,7 +91,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     table: list[dict[str, Any]] = []
     for case in CASES:
-        for method in ("KDEyML", "PACC") if case == "different" else ("KDEyML",):
+        for method in ("PACC", "EMQ") if case == "different" else ("PACC",):
             for way in ("none", "fit"):
                 found = [
                     outcomes(case, method, way, FIRST + seed) for seed in range(options.redraws)
@@ -107,10 +117,7 @@ def main() -> None:
                         }
                     )
                     print(table[-1], flush=True)
-    with SUMMARY.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(table[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(table)
+                    write(table)
 
 
 if __name__ == "__main__":

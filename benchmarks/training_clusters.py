@@ -28,7 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -120,6 +122,8 @@ def outcomes(case: str, method: str, given: bool, seed: int) -> list[dict[str, f
     draw, arguments = CASES[case]
     X, y, ids, bags = draw(np.random.default_rng(seed), *arguments)
     classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200))
+    if draw is real:  # it is a fraction of the work
+        classifier = make_pipeline(StandardScaler(), PCA(10, random_state=0), GaussianNB())
     fitted = METHODS[method](classifier).fit(X, y, clusters=ids if given else None)
     out = []
     for number, (bag, shares) in enumerate(bags):
@@ -165,7 +169,7 @@ def summarise(case: str, method: str, given: bool, redraws: int) -> dict[str, An
 def run_checks(redraws: int) -> None:
     """Write the share of bags under label shift that do not fit, by check, at level 0.05."""
     lines: list[dict[str, Any]] = []
-    for case in ("simulated, mixed", "simulated, nested"):
+    for case in ("simulated, mixed",):
         for given in (False, True):
             alarms = []
             for seed in range(redraws):

@@ -303,3 +303,32 @@ def test_ids_of_repeated_rows_do_not_move_the_estimate(tmp_path: Path) -> None:
     far = write(tmp_path / "f.csv", [{**row, "row": 10**6} for row in new])
     first, second = (run("estimate", tmp_path / "m", path).stdout for path in (near, far))
     assert first == second
+
+
+def test_training_clusters(tmp_path: Path) -> None:
+    import kdey
+
+    lines = [{**line, "patient": f"p{i // 4}"} for i, line in enumerate(without(rows(), "shop"))]
+    table, model = write(tmp_path / "train.csv", lines), tmp_path / "m.kdey"
+    fast = ("--label", "kind", "--ignore", "day", *FAST)
+    plain = run("fit", table, *fast, "-o", model)
+    assert plain.exit_code == 0, plain.output
+    assert "pass --clusters (this column) if they were drawn together" in plain.stderr
+    result = run("fit", table, *fast, "--clusters", "patient", "-o", model)
+    assert result.exit_code == 0, result.output
+    assert "pass --clusters" not in result.stderr
+    training = kdey.load(model).training_
+    assert training.clusters is not None
+    assert len(set(zip(training.clusters, training.folds, strict=True))) == 30
+    assert "patient" not in kdey.load(model).model_.table_schema.feature_names
+    for arguments, says in (
+        (("--clusters", "ward"), "ward"),
+        (("--clusters", "kind"), "must not be the label"),
+        (("--clusters", "length", "--features", "length"), "nor among the features"),
+    ):
+        refused = run("fit", table, *fast, *arguments, "-o", model)
+        assert refused.exit_code == 2
+        assert says in refused.stderr
+    lines[3]["patient"] = ""
+    missing = run("fit", write(table, lines), *fast, "--clusters", "patient", "-o", model)
+    assert "has no id of a cluster in row 5" in missing.stderr

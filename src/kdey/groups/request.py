@@ -392,7 +392,7 @@ class Request:
     def no_features(self) -> tuple[str, ...]:
         """All columns that have another role than that of a feature."""
         named = (name for name in (self.options.key, self.label) if name is not None)
-        return (*self.grouping.names, *named, *self.design_columns)
+        return tuple(dict.fromkeys((*self.grouping.names, *named, *self.design_columns)))
 
     @cached_property
     def stratum_shares(self) -> dict[str, float] | None:
@@ -466,5 +466,6 @@ class Request:
                 "(target='bag'), or leave one of the two out"
             )
         for name in self.design_columns:
-            if name in self.grouping.names:
+            # Strata may have templates of their own, also where they are the groups.
+            if name in self.grouping.names and name != options.strata:
                 raise ValueError(f"column {name!r} is a key of the groups: it cannot be both")
