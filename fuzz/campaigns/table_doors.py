@@ -257,3 +257,52 @@ TYPED_FRAMES: dict[str, Callable[[RandomTable], Any]] = {
     "polars": polars_frame,
     "arrow": arrow_table,
 }
+
+
+def pandas_nullable(table: RandomTable) -> Any:
+    """Return a frame of pandas in its types that have missing values of their own."""
+    return pandas_frame(table).convert_dtypes()
+
+
+def _with_keys(frame: Any, table: RandomTable, kind: Any) -> Any:
+    return frame.astype({name: kind for name in table.keys if name != table.time})
+
+
+def pandas_categories(table: RandomTable) -> Any:
+    """Return a frame of pandas whose keys are categories."""
+    return _with_keys(pandas_frame(table), table, "category")
+
+
+def pandas_arrow(table: RandomTable) -> Any:
+    """Return a frame of pandas whose columns are those of pyarrow."""
+    import pandas as pd
+
+    return arrow_table(table).to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def arrow_dictionaries(table: RandomTable) -> Any:
+    """Return a table of pyarrow in chunks, its keys dictionaries that differ between chunks."""
+    import pyarrow as pa
+
+    whole = arrow_table(table)
+    half = whole.num_rows // 2
+    parts = [whole.slice(0, half), whole.slice(half)]
+    for place, name in enumerate(whole.column_names):
+        if name in table.keys and name != table.time:
+            parts = [p.set_column(place, name, p[name].dictionary_encode()) for p in parts]
+    return pa.concat_tables(parts)
+
+
+def polars_reversed(table: RandomTable) -> Any:
+    """Return a frame of polars in reverse order, which no answer depends on."""
+    return polars_frame(table)[::-1]
+
+
+#: Frames with types that are less common; a table enters by one of them.
+RARE_FRAMES: dict[str, Callable[[RandomTable], Any]] = {
+    "pandas nullable": pandas_nullable,
+    "pandas categories": pandas_categories,
+    "pandas of arrow": pandas_arrow,
+    "arrow dictionaries": arrow_dictionaries,
+    "polars reversed": polars_reversed,
+}
