@@ -435,6 +435,7 @@ class BaseQuantifier(BaseEstimator):
             sample_weight=sample_weight,
             clusters=clusters,
             merge=merge,
+            X=X,
             n_threads=self._place().n_threads,
         )
         if not options.check_fit:
