@@ -94,8 +94,18 @@ def serial(day: dt.date) -> int:
     return (day - dt.date(1899, 12, 30)).days
 
 
-def text_file(table: RandomTable, dialect: TextDialect) -> bytes | None:
-    """Return a table as a text file; None where the encoding lacks a letter of it."""
+def can_write(table: RandomTable, dialect: TextDialect) -> bool:
+    """Return whether an encoding has all letters of the keys of a table."""
+    words = {value for key in table.keys.values() for value in key if isinstance(value, str)}
+    try:
+        "".join([*table.keys, *words]).encode(dialect.encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def text_file(table: RandomTable, dialect: TextDialect) -> bytes:
+    """Return a table as a text file."""
     columns = table.columns
     stream = io.StringIO(newline="")
     writer = csv.writer(
@@ -107,10 +117,7 @@ def text_file(table: RandomTable, dialect: TextDialect) -> bytes | None:
     writer.writerow(columns)
     for row in zip(*columns.values(), strict=True):
         writer.writerow([cell_text(value, dialect) for value in row])
-    try:
-        data = stream.getvalue().encode(dialect.encoding)
-    except UnicodeEncodeError:
-        return None
+    data = stream.getvalue().encode(dialect.encoding)
     return gzip.compress(data) if dialect.packed else data
 
 

@@ -288,7 +288,8 @@ def estimate_labelled_bags(
     bases, solutions = _solve(model, points, rows, samples, options, n_threads)
     results = []
     for run, sample, base, solution in zip(runs, samples, bases, solutions, strict=True):
-        f, moments, shift_test, draw = None, None, None, (None, SCORES)
+        f, moments, shift_test = None, None, None
+        draw: tuple[float | None, str] = None, SCORES
         if predictor is not None:
             f, moments = predictor.predict(run, solution.prevalence[0], sample.bag_size)
         shares, notes = _shares(sample, base, solution, f, groups, options)
