@@ -298,6 +298,7 @@ def test_search_uses_its_best() -> None:
     assert_allclose(made["estimate[1]"], search.best_estimator_.predict(X)[1])
 
 
+@pytest.mark.filterwarnings("ignore")  # of polars, on the columns of a lazy frame
 @pytest.mark.parametrize(
     ("source", "says"),
     [
