@@ -4,8 +4,9 @@ In each redraw clusters are drawn, then the rows of each. Bags are independent r
 population at a prevalence of their own. Every redraw is fitted twice, with and without
 ``clusters=``. Simulated rows have a normal effect of their cluster in the one column that tells two
 classes apart; the clusters have both classes (mixed), one (nested), or no effect (independent). In
-real sets clusters are cells of k-means in the columns, or
-(students) the courses that the table names, drawn in proportion to their size.
+real sets clusters are cells of k-means in the columns, or (students) the courses that the table
+names, drawn in proportion to their size; one classifier is fitted on half of the rows, and the
+redraws are of the others.
 
 The summary has coverage, its standard error over redraws, the mean width, and the width of normal
 intervals that know the standard deviation of the estimates (``oracle``).
@@ -28,9 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
-from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
-from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -80,13 +79,26 @@ def population(name: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     X, y = np.asarray(X, dtype=float), np.unique(y, return_inverse=True)[1]
     if name == "students":
         return np.delete(X, 3, axis=1), y, np.unique(X[:, 3], return_inverse=True)[1]
-    scaled = StandardScaler().fit_transform(X)
-    return X, y, KMeans(100, n_init=1, random_state=0).fit_predict(scaled)
+    return (
+        X,
+        y,
+        KMeans(100, n_init=1, random_state=0).fit_predict(StandardScaler().fit_transform(X)),
+    )
+
+
+@cache
+def scored(name: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return posteriors of half of the rows, labels and clusters, by a classifier of the others."""
+    X, y, clusters = population(name)
+    first = np.random.default_rng(0).random(len(y)) < 0.5
+    classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200))
+    p = classifier.fit(X[first], y[first]).predict_proba(X[~first])
+    return p, y[~first], clusters[~first]
 
 
 def real(rng: np.random.Generator, clusters: int, name: str) -> Redraw:
     """Draw clusters of a real set in proportion to their size, and three bags."""
-    X, y, cells = population(name)
+    X, y, cells = scored(name)
     sizes = np.bincount(cells)
     ids = np.repeat(np.arange(clusters), SIZE)
     drawn = rng.choice(len(sizes), clusters, p=sizes / sizes.sum())
@@ -122,12 +134,12 @@ def outcomes(case: str, method: str, given: bool, seed: int) -> list[dict[str, f
     draw, arguments = CASES[case]
     X, y, ids, bags = draw(np.random.default_rng(seed), *arguments)
     classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200))
-    if draw is real:  # it is a fraction of the work
-        classifier = make_pipeline(StandardScaler(), PCA(10, random_state=0), GaussianNB())
-    fitted = METHODS[method](classifier).fit(X, y, clusters=ids if given else None)
-    out = []
+    known_ids, made = ids if given else None, METHODS[method](classifier)
+    on_scores = draw is real
+    fit, ask = (made.fit_posteriors, "estimate_posteriors") if on_scores else (made.fit, "estimate")
+    fitted, out = fit(X, y, clusters=known_ids), []
     for number, (bag, shares) in enumerate(bags):
-        estimate = fitted.estimate(bag, check_fit=False)
+        estimate = getattr(fitted, ask)(bag, check_fit=False)
         known = estimate.classes
         for place, label in enumerate(known[1:] if len(known) == 2 else known):
             i = place + 1 if len(known) == 2 else place
