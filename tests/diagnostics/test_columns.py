@@ -196,10 +196,10 @@ def test_weights_count_as_effective_rows() -> None:
     X, y = np.arange(8.0)[:, None], np.array([0, 1] * 4)
     twice = learn_columns(X, y, 2, weights=np.full(8, 2.0))
     assert twice is not None
-    np.testing.assert_allclose(twice.class_sizes, [4.0, 4.0])
+    np.testing.assert_allclose(twice.class_sizes, [[4.0, 4.0]])
     uneven = learn_columns(X, y, 2, weights=np.array([9.0, 1, 1, 1, 1, 1, 1, 1]))
     assert uneven is not None
-    np.testing.assert_allclose(uneven.class_sizes, [144 / 84, 4.0])
+    np.testing.assert_allclose(uneven.class_sizes, [[144 / 84, 4.0]])
 
 
 def test_holm_and_benjamini_hochberg_by_hand() -> None:

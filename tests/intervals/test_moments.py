@@ -47,7 +47,8 @@ def test_training_moments_against_a_loop() -> None:
         s * np.cov(z[owners == c].T, aweights=rows.weights[owners == c], ddof=0)
         for c, s in enumerate(shares)
     )
-    np.testing.assert_allclose(made.cross(made, shares), slow, rtol=1e-3, atol=1e-4)
+    mix = np.sqrt(shares * rows.sizes)  # of which shares are alpha_l^2 / n_l
+    np.testing.assert_allclose(made.cross(made, mix, mix), slow, rtol=1e-3, atol=1e-4)
     assert (made.freedom >= 1).all()
     raw = np.array(
         [np.cov(phi[owners == c].T, aweights=rows.weights[owners == c], ddof=0) for c in range(3)]
@@ -62,7 +63,7 @@ def test_training_moments_against_a_loop() -> None:
     none = np.zeros(3)
     total = inverse @ np.tensordot(shares, covariances, axes=1) @ inverse.T
     np.testing.assert_allclose(made.covariance(shares, none), total, rtol=1e-3, atol=1e-5)
-    assert (np.diag(made.covariance(none, shares)) > np.diag(total)).all()
+    assert (np.diag(made.covariance(none, mix)) > np.diag(total)).all()
 
 
 def slow_regularised(raw: Array, matrix: Array, n: Array) -> Array:
