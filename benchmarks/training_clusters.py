@@ -205,6 +205,8 @@ def print_tables() -> None:
         lines = {(x["case"], x["method"], x["clusters"]): x for x in csv.DictReader(file)}
     rows = []
     for case, method in dict.fromkeys(key[:2] for key in lines):
+        if not {(case, method, "not given"), (case, method, "given")} <= lines.keys():
+            continue  # it is yet to be run
         plain, given = (lines[case, method, way] for way in ("not given", "given"))
         shown = [f"{float(line['coverage']):.3f}" for line in (plain, given)]
         errors = [f"{float(line['standard_error']):.3f}" for line in (plain, given)]
