@@ -39,6 +39,11 @@ INTENDED = Path(__file__).with_name("intended_changes.toml")
 TOLERANCE = 1e-10
 #: Errors of something that a tree does not have, or that is called otherwise there.
 INTERFACE = ("AttributeError", "ImportError", "ModuleNotFoundError", "NameError", "TypeError")
+#: An editable install finds its own kdey before PYTHONPATH is looked at, in every process that is
+#: started; so each of them drops such finders as it starts.
+WITHOUT_FINDERS = """import sys
+sys.meta_path[:] = [f for f in sys.meta_path if "_editable" not in type(f).__module__]
+"""
 #: Numbers, texts and the error of a case.
 Case = tuple[NDArray[np.float64], list[str], str]
 
@@ -126,8 +131,10 @@ class Row:
 
 def run_tree(source: Path, out: Path, parts: Sequence[str], quiet: bool) -> subprocess.Popen[bytes]:
     """Start the worker on one tree."""
+    (out.parent / "sitecustomize.py").write_text(WITHOUT_FINDERS)
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    environment = os.environ | one | {"PYTHONPATH": str(source), "PYTHONHASHSEED": "0"}
+    path = os.pathsep.join([str(out.parent), str(source)])
+    environment = os.environ | one | {"PYTHONPATH": path, "PYTHONHASHSEED": "0"}
     return subprocess.Popen(
         [sys.executable, "-W", "ignore", str(WORKER), str(out), *parts],
         env=environment,

@@ -1286,8 +1286,9 @@ def main() -> None:
 
     out, *wanted = sys.argv[1:]
     source = Path(kdey.__file__).parents[1]
-    if os.environ.get("PYTHONPATH", str(source)) != str(source):
-        sys.exit(f"kdey was imported from {source}, not from {os.environ['PYTHONPATH']}")
+    meant = os.environ.get("PYTHONPATH", str(source)).split(os.pathsep)[-1]
+    if meant != str(source):
+        sys.exit(f"kdey was imported from {source}, not from {meant}")
     if unknown := [name for name in wanted if name not in PARTS]:
         sys.exit(f"there is no part {unknown[0]!r}; there are {', '.join(PARTS)}")
     warnings.simplefilter("ignore")
