@@ -4,7 +4,7 @@
 ``scripts/tree_values.py`` once with each of the folders on ``PYTHONPATH``, both with the same
 number of threads, and prints for every case how many values it has, the largest absolute
 difference between the trees, and whether that is at most 1e-10. Texts must be the same, but for
-dates and versions.
+dates and versions, and for words that were replaced on purpose.
 
 A case that both trees refuse with the same type of error agrees, and is shown as refused; not so
 where the error is of a name, a module or a parameter that is not there, because such a case
@@ -85,6 +85,19 @@ def read_intended(path: Path = INTENDED) -> list[Intended]:
     return [Intended(**entry) for entry in tomllib.loads(path.read_text())["change"]]
 
 
+def read_wording(path: Path = INTENDED) -> list[tuple[re.Pattern[str], str]]:
+    """Return patterns of words that were replaced on purpose, and what both trees get instead."""
+    words = tomllib.loads(path.read_text())["words"]
+    return [(re.compile(entry["pattern"]), entry["instead"]) for entry in words]
+
+
+def reworded(text: str, wording: Sequence[tuple[re.Pattern[str], str]]) -> str:
+    """Return a text with the words that count as the same made the same."""
+    for pattern, instead in wording:
+        text = pattern.sub(instead, text)
+    return text
+
+
 @dataclass(frozen=True)
 class Row:
     """One line of the table.
@@ -147,7 +160,8 @@ def compare(part: str, case: str, old: Case, new: Case, options: Any) -> Row:
     if old[2] or new[2]:
         return _refused(part, case, old[2], new[2])
     a, b = old[0], new[0]
-    pairs = [(x, y) for x, y in zip(old[1], new[1], strict=False) if x != y]
+    texts = [[reworded(text, options.wording) for text in case[1]] for case in (old, new)]
+    pairs = [(x, y) for x, y in zip(*texts, strict=False) if x != y]
     n_texts = len(pairs) + abs(len(old[1]) - len(new[1]))
     if len(a) != len(b):
         problem = f"{len(a)} numbers in the old tree, {len(b)} in the new"
@@ -244,6 +258,7 @@ def main() -> None:
     parser.add_argument("--quiet", action="store_true", help="no word while the trees run")
     parser.add_argument("--tolerance", type=float, default=TOLERANCE)
     options = parser.parse_args()
+    options.wording = read_wording()
     if options.list:
         from tree_values import PARTS
 
