@@ -20,6 +20,11 @@ MISSING = ("auto", "drop", "error")
 HOLM, FALSE_DISCOVERY = "holm", "fdr"
 #: Options of tables that functions on tables take as keywords of their own, too.
 OF_TABLES = ("scores", "weights", "clusters", "merge")
+#: Why labels of a bag and label noise exclude each other.
+LABELLED_NOISE = (
+    "label noise and labelled rows cannot be used together, since it is not known whether the "
+    "labels of the new rows are wrong, too: leave one of the two out"
+)
 
 
 class IntervalWarning(UserWarning):
@@ -86,6 +91,14 @@ class Options:
         drawn) in the population of a bag, or the share of them that was drawn if it is below one.
         The bag itself, ``target="bag"``, is the limit in which all were drawn. A column says it
         for each group or stratum, and has one value in it.
+    label_noise : float, mapping from classes to rates, or array of shape (k, k), optional
+        *Known* label noise, of which shares are freed: the share of the training rows with a label
+        that belong to another class, one for all classes, or of each (zero where a mapping names
+        none). A matrix says where they belong: entry (i, j) is the share of rows with label j that
+        belong to class i. Otherwise intervals hold wherever they belong.
+    label_noise_bound : float, or mapping from classes to rates, optional
+        A *bound* on label noise: estimates are unchanged, and intervals hold for every noise of at
+        most these rates.
     scores, weights, clusters, merge : optional
         What :func:`kdey.predict_groups` takes by these names; its keywords go first.
     correction : {"holm", "fdr"} or None
@@ -135,6 +148,8 @@ class Options:
     strata: str | None = None
     stratum_shares: Mapping[Any, float] | None = None
     fpc: Any = None
+    label_noise: Any = None
+    label_noise_bound: Any = None
     scores: Sequence[str] | None = None
     weights: str | None = None
     clusters: str | None = None
@@ -159,8 +174,18 @@ class Options:
                 "fpc must be the number of units in the population, or the share of them that was "
                 f"drawn, both positive, got {self.fpc!r}"
             )
+        if self.label_noise is not None and self.label_noise_bound is not None:
+            raise ValueError(
+                "label_noise is a known rate and label_noise_bound the largest possible one: give "
+                "one of them"
+            )
         if self.correction not in (HOLM, FALSE_DISCOVERY, None):
             raise ValueError(f"correction must be 'holm', 'fdr' or None, got {self.correction!r}")
+
+    @property
+    def has_label_noise(self) -> bool:
+        """Whether something is said of wrong training labels."""
+        return self.label_noise is not None or self.label_noise_bound is not None
 
     @classmethod
     def given(cls, options: Options | None, **values: Any) -> Options:

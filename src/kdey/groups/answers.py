@@ -386,8 +386,8 @@ class _Run:
 
         offsets = offsets_of(self.sizes)
         positions = np.arange(offsets[-1], dtype=np.int64)
-        if rows.labels is not None or self.request.merge is not None:
-            made = self._of_bags(positions, offsets)  # of all classes, under label shift
+        if rows.labels is not None or not self.merging.is_plain:
+            made = self._of_bags(positions, offsets)  # of all labels, under label shift
         bags = _select(Bags(positions, offsets, len(rows), rows.weights), groups)
         codes = rows.column_codes[:, : len(model.columns)]
         level = _level_each(model, self.request.options, with_columns=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kdey.bags import Indices
 from kdey.intervals.display import GROUP_COLUMNS, POOLED_COLUMNS
 from kdey.intervals.merging import Merging
-from kdey.options import HOLM, OF_TABLES, Options
+from kdey.options import HOLM, LABELLED_NOISE, OF_TABLES, Options
 from kdey.tables.columns import canonical_column, canonical_text, is_missing_value, is_text, require
 from kdey.tables.dates import EXCEL, TimeFormat, TimeFormatFinder, asked_format, integer_series
 
@@ -405,7 +405,7 @@ class Request:
 
     def merging(self, classes: NDArray[Any]) -> Merging:
         """Return the groups of classes that are shown; every class by itself by default."""
-        return Merging.identity(classes) if self.merge is None else Merging.of(self.merge, classes)
+        return Merging.asked(self.merge, classes, self.options)
 
     def _check_pooling(self) -> None:
         shrink: Any = self.shrink
@@ -432,10 +432,11 @@ class Request:
                 f"shrink={shrink!r} needs another key: groups with the same value of it lean "
                 "on each other"
             )
-        if self.is_pooled and (self.design_columns or self.merge is not None):
+        has_noise = self.options.has_label_noise
+        if self.is_pooled and (self.design_columns or self.merge is not None or has_noise):
             raise ValueError(
-                "shrink and smooth take plain rows: leave labels, weights, clusters, strata and "
-                "merge out, or estimate the groups by themselves"
+                "shrink and smooth take plain rows: leave labels, weights, clusters, strata, merge "
+                "and label noise out, or estimate the groups by themselves"
             )
 
     def _check_design(self) -> None:
@@ -465,6 +466,8 @@ class Request:
                 "labelled and fpc cannot be used together: ask for the rows themselves "
                 "(target='bag'), or leave one of the two out"
             )
+        if self.labelled is not None and options.has_label_noise:
+            raise ValueError(LABELLED_NOISE)
         for name in self.design_columns:
             if name in self.grouping.names:
                 raise ValueError(f"column {name!r} is a key of the groups: it cannot be both")

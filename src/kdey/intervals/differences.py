@@ -31,7 +31,7 @@ from scipy.special import stdtr, stdtrit
 from kdey.bags import Array
 from kdey.intervals.bootstrap import BootstrapUncertainty, bootstrap_interval
 from kdey.intervals.estimate import Estimate
-from kdey.intervals.merging import MergedUncertainty
+from kdey.intervals.merging import MergedUncertainty, NoisyUncertainty
 from kdey.intervals.region import Uncertainty
 from kdey.model import Model
 from kdey.validation import as_numbers, make_frame
@@ -224,6 +224,8 @@ def difference(first: Estimate, second: Estimate) -> Difference:
         if cross is not None:
             scale = np.sqrt(np.diag(a.covariance()) * np.diag(b.covariance()))
             rho = np.clip(np.diag(cross) / np.where(scale > 0, scale, 1.0), -1.0, 1.0)
+        if _is_open(a) or _is_open(b):
+            rho = np.full_like(rho, -1.0)  # what label noise leaves open adds up
         low, high = _interval_by_zou_donner(first, second, rho)
     d = first.estimate - second.estimate
     ratio, ratio_low, ratio_high = _ratio_interval(first, second, rho)
@@ -262,11 +264,18 @@ def _check_comparable(first: Estimate, second: Estimate) -> None:
 
 def _resampled(uncertainty: Uncertainty) -> tuple[Array, int] | None:
     """Return bootstrap draws whose training replicates a seed decides, and the seed; or None."""
+    if _is_open(uncertainty):
+        return None
     inner = uncertainty.inner if isinstance(uncertainty, MergedUncertainty) else uncertainty
     if not isinstance(inner, BootstrapUncertainty):
         return None
     draws = uncertainty.bootstrap_draws()
     return None if draws is None else (draws, inner.seed)
+
+
+def _is_open(uncertainty: Uncertainty) -> bool:
+    """Return whether label noise leaves the shares open, so that draws do not tell of them."""
+    return isinstance(uncertainty, NoisyUncertainty) and uncertainty.is_open
 
 
 def _shared_errors(first: Uncertainty, second: Uncertainty) -> Array | None:
