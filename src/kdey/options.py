@@ -84,13 +84,17 @@ class Options:
     strata : name of a column, optional
         The strata from which rows were drawn. Each is estimated by itself, and the estimate of a
         group is their sum weighted by their shares.
+    variance_strata : name of a column, or array-like of ids, optional
+        The strata within which rows, or clusters of rows, were drawn, where all are estimated
+        together: they decide the variance only. The ids are those of the instances of a bag.
     stratum_shares : mapping from strata to shares or sizes in the population, optional
         By default the shares of the strata among the (weighted) rows of each group.
     fpc : float, or the name of a column, optional
         Finite population correction: the number of units (rows, or clusters where these were
         drawn) in the population of a bag, or the share of them that was drawn if it is below one.
         The bag itself, ``target="bag"``, is the limit in which all were drawn. A column says it
-        for each group or stratum, and has one value in it.
+        for each group or stratum, and has one value in it. With ``variance_strata`` an array may
+        have one value per instance, that of its stratum.
     label_noise : float, mapping from classes to rates, or array of shape (k, k), optional
         *Known* label noise, of which shares are freed: the share of the training rows with a label
         that belong to another class, one for all classes, or of each (zero where a mapping names
@@ -146,6 +150,7 @@ class Options:
     date_format: str = "auto"
     key_types: Mapping[str, str] | None = None
     strata: str | None = None
+    variance_strata: Any = None
     stratum_shares: Mapping[Any, float] | None = None
     fpc: Any = None
     label_noise: Any = None

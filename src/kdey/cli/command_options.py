@@ -28,7 +28,7 @@ PROTOCOLS = {"app": "APP", "npp": "NPP", "dirichlet": "DirichletProtocol"}
 _ASKED = ("time", "every", "labelled", "smooth")
 _CHOSEN = (
     *("confidence", "target", "min_size", "check_fit", "level", "believe", "selection"),
-    *("missing", "date_format", "strata", "weights", "clusters", "fpc"),
+    *("missing", "date_format", "strata", "variance_strata", "weights", "clusters", "fpc"),
 )
 #: Options that name columns which the table must have, by what messages call these.
 _COLUMN_OPTIONS = {
@@ -37,7 +37,7 @@ _COLUMN_OPTIONS = {
     "score column": ("scores",),
     "column": (
         *("features", "ignore"),
-        *("labelled", "selection", "weights", "clusters", "strata", "fpc"),
+        *("labelled", "selection", "weights", "clusters", "strata", "variance_strata", "fpc"),
     ),
 }
 
@@ -361,6 +361,11 @@ def survey_options(command: Command) -> Command:
         click.option("--clusters", help="Column of the clusters in which rows were drawn."),
         click.option(
             "--strata", help="Column of strata: each is estimated by itself, then summed by shares."
+        ),
+        click.option(
+            "--variance-strata",
+            help="Column of the strata within which rows or clusters were drawn, where all are "
+            "estimated together: strata decide the variance only.",
         ),
         click.option(
             "--stratum-share",

@@ -385,7 +385,9 @@ class Request:
         """The columns that say how rows were drawn and which have labels; they are no features."""
         options = self.options
         columns = [self.labelled, options.selection, self.weights, self.clusters, options.strata]
-        columns += [options.fpc] if isinstance(options.fpc, str) else []
+        columns += [
+            name for name in (options.variance_strata, options.fpc) if isinstance(name, str)
+        ]
         return tuple(dict.fromkeys(name for name in columns if name is not None))
 
     @property
@@ -465,6 +467,15 @@ class Request:
             raise ValueError(
                 "labelled and fpc cannot be used together: ask for the rows themselves "
                 "(target='bag'), or leave one of the two out"
+            )
+        if not (options.variance_strata is None or isinstance(options.variance_strata, str)):
+            raise ValueError(
+                "variance_strata must name the column of strata of a table; ids are for single bags"
+            )
+        if options.variance_strata is not None and (options.strata or self.labelled is not None):
+            raise ValueError(
+                "variance_strata is for rows that are estimated together, without labels: leave it "
+                "out, or leave strata and labelled out"
             )
         if self.labelled is not None and options.has_label_noise:
             raise ValueError(LABELLED_NOISE)

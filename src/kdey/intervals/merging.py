@@ -39,7 +39,7 @@ from kdey.intervals.bootstrap import bootstrap_interval
 from kdey.intervals.estimate import Decisions, Estimate, Estimates
 from kdey.intervals.label_noise import NoiseRates, NoisyShares
 from kdey.intervals.moments import smoothed
-from kdey.intervals.profile import wilson
+from kdey.intervals.profile import student_tail, wilson
 from kdey.intervals.region import (
     Region,
     Uncertainty,
@@ -348,7 +348,8 @@ class MergedUncertainty(Uncertainty):
         """Return the joint region of all groups."""
         draws, centre = self.bootstrap_draws(), self.centre()
         if draws is not None:
-            return region_from_draws(draws.mean(axis=0), draws, confidence, self.n_labels)
+            middle, freedom = draws.mean(axis=0), self.freedom()
+            return region_from_draws(middle, draws, confidence, self.n_labels, freedom)
         if centre is None:
             return whole_simplex(len(self.matrix), confidence)
         return region_from_covariance(centre, self.covariance(), self.freedom(), confidence)
@@ -470,7 +471,8 @@ def intervals_of_sums(
     tail = (1.0 - estimate.confidence) / 2.0 / (g if estimate.simultaneous else 1)
     draws = uncertainty.bootstrap_draws()
     if draws is not None:
-        low, high = bootstrap_interval(shares, draws, tail, "percentile")
+        own = float(student_tail(tail, np.array([uncertainty.freedom()]))[0])
+        low, high = bootstrap_interval(shares, draws, own, "percentile")
     else:
         variance = np.diag(uncertainty.covariance())
         quantile = _quantile(estimate, g, uncertainty.freedom())
@@ -593,7 +595,7 @@ class StratifiedUncertainty(Uncertainty):
             inside = np.clip(draws, 0.0, None)
             inside /= inside.sum(axis=1, keepdims=True)
             estimate = self.shares @ self.estimates
-            return region_from_draws(estimate, inside, confidence, self.n_labels)
+            return region_from_draws(estimate, inside, confidence, self.n_labels, self.freedom())
         return region_from_covariance(self.centre(), self.covariance(), self.freedom(), confidence)
 
 

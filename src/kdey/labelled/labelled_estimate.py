@@ -225,6 +225,8 @@ def estimate_labelled(
             "labelled and fpc cannot be used together: ask for the bag itself (target='bag'), or "
             "leave one of the two out"
         )
+    if options.variance_strata is not None:
+        raise ValueError("labelled and variance_strata cannot be used together: leave one out")
     if options.has_label_noise:
         raise ValueError(LABELLED_NOISE)
     sample = labelled_sample(
