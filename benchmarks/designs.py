@@ -79,7 +79,7 @@ def clustered(rng: Rng, share: float, n_clusters: int, size: int, correlation: f
 def stratified(
     rng: Rng, n_strata: int, n_clusters: int, size: int, correlation: float = 0.05
 ) -> Drawn:
-    """Return strata with different shares, from each of which some clusters (or rows) were drawn."""
+    """Return strata with different shares, and clusters (or rows) drawn from each of them."""
     shares = np.linspace(0.05, 0.75, n_strata)
     drawn = [clustered(rng, share, n_clusters, size, correlation) for share in shares]
     strata = np.repeat(np.arange(n_strata), n_clusters * size)

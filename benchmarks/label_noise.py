@@ -27,6 +27,7 @@ BOTH = [[0.9, 0.1], [0.1, 0.9]]
 THREE = [[0.9, 0.0, 0.0], [0.1, 0.9, 0.05], [0.0, 0.1, 0.95]]
 #: The case, its C, the true shares of the bag, and the options that are tried.
 TRUE, KNOWN, RATES, BOUND, LOOSE = "ignored", "known matrix", "known rates", "bound", "twice it"
+WAYS = (TRUE, KNOWN, RATES, BOUND, LOOSE)
 CASES = {
     "one-sided": (ONE_SIDED, [0.3, 0.7]),
     "one-sided, rare": (ONE_SIDED, [0.85, 0.15]),
@@ -70,7 +71,7 @@ def measure(case: str, method: str, redraws: int, seed: int = 0) -> list[dict[st
     """Return one row per way to treat wrong labels."""
     matrix, shares = np.array(CASES[case][0]), np.array(CASES[case][1])
     k, m, n = len(shares), 1_000, 1_000
-    ways = (TRUE, KNOWN, RATES, BOUND, LOOSE)
+    ways = WAYS
     hits: dict[str, list] = {way: [] for way in ways}
     widths: dict[str, list] = {way: [] for way in (*ways, "oracle")}
     distances: dict[str, list] = {way: [] for way in ways}
@@ -138,17 +139,20 @@ def main() -> None:
     if arguments.tables:
         print_tables()
         return
-    rows = []
+    lines = {}
+    if STORED.exists():
+        with STORED.open(newline="") as file:
+            lines = {tuple(row.values())[:3]: row for row in csv.DictReader(file)}
     for case in arguments.cases:
         for method in arguments.methods:
-            rows += measure(case, method, arguments.redraws)
-            for row in rows[-5:]:
+            for row in measure(case, method, arguments.redraws):
                 print(*row.values(), flush=True)
-    if arguments.cases == list(CASES) and arguments.methods == list(METHODS):
-        with STORED.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+                lines[row["case"], row["method"], row["way"]] = row
+    order = [(case, method, way) for case in CASES for method in METHODS for way in WAYS]
+    with STORED.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(next(iter(lines.values()))), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines[key] for key in order if key in lines)
 
 
 if __name__ == "__main__":

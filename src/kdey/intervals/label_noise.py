@@ -222,9 +222,8 @@ class _Source:
         is_border = noise.is_known and bool((plain.low <= 0.0).any())
         centre = inner.centre() if is_border else None
         covariance = np.asarray(inner.covariance())
-        if centre is not None:
-            beyond = np.minimum(centre, 0.0)
-            apparent = (1.0 - beyond.sum()) * apparent + beyond
+        if centre is not None and (centre < 0.0).any():
+            apparent = centre
         tail = (1.0 - plain.confidence) / 2.0
         tail /= len(members) if plain.simultaneous else 1
         freedom = inner.freedom()

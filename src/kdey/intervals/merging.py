@@ -260,7 +260,9 @@ class Merging:
         inner, matrix, counted = estimates.uncertainty_of, self.matrix, estimates.counted
 
         numbers = estimates.positions.tolist()
-        noisy = dict(zip(numbers, merged, strict=True)) if estimates.options.has_label_noise else {}
+        noisy: dict[int, Estimate] = {}
+        if estimates.options.has_label_noise:
+            noisy = dict(zip(numbers, merged, strict=True))
 
         def uncertainty_of(position: int) -> Uncertainty:
             if noisy:
