@@ -156,10 +156,9 @@ class Population:
         if self.is_synthetic:
             self.case = CASES[case]
             return
+        # The table is the population: rows are drawn with replacement, for training and for bags.
         self.p, self.y = scored(name)
-        order = rng.permutation(len(self.y))
-        half = len(order) // 2
-        self.train, self.pool = order[: min(half, 600)], order[half:]
+        self.train = rng.integers(len(self.y), size=600)
 
     def training(self) -> tuple[np.ndarray, np.ndarray]:
         """Return posteriors and labels."""
@@ -179,7 +178,7 @@ class Population:
             "clusters": lambda: clustered(rng, 0.3, 30, 30, 0.1),
         }
         labels, arguments, truth = drawn[self.design]()
-        own = [self.pool[self.y[self.pool] == label] for label in (0, 1)]
+        own = [np.flatnonzero(self.y == label) for label in (0, 1)]
         rows = np.where(
             labels == 1, rng.choice(own[1], len(labels)), rng.choice(own[0], len(labels))
         )

@@ -52,8 +52,8 @@ BAG_ONLY = (
     "the bootstrap resampled the bag only: the intervals leave out the uncertainty of the "
     "templates, and are too narrow where training instances are few"
 )
-#: Degrees of freedom below which classes that are rare are covered too seldom
-#: (benchmarks/designs.py: a share of 0.03 in ten clusters).
+#: Degrees of freedom below which classes that are rare may be covered too seldom, most of all where
+#: the templates add little to the error (benchmarks/designs.py: joint regions of a share of 0.03).
 FEW_FREEDOM = 19.0
 #: The note of estimates from few clusters.
 FEW_CLUSTERS_NOTE = (
