@@ -78,6 +78,20 @@ def test_labels_are_one_hot_rows_of_the_likelihood() -> None:
     np.testing.assert_allclose(joint.alternatives["label-shift"].estimate, alpha, atol=1e-5)
 
 
+def test_labels_that_name_their_positions_in_another_order_are_refused() -> None:
+    pd = pytest.importorskip("pandas")
+    positions = [7, 2, 9, 4]
+    named = pd.Series([0, 1, 2, 1], index=positions)
+    shuffled = named.loc[[2, 7, 4, 9]]
+    with pytest.raises(ValueError, match=r"in another order: give labels\.loc\[positions\]"):
+        labelled_sample((positions, shuffled), np.arange(3), 10)
+    rows = pd.Series(positions, index=list("abcd"))
+    with pytest.raises(ValueError, match=r"in another order"):
+        labelled_sample((rows, pd.Series([0, 1, 2, 1], index=list("bacd"))), np.arange(3), 10)
+    for labels in (named, shuffled.to_numpy(), pd.Series([0, 1, 2, 1], index=list("wxyz"))):
+        assert labelled_sample((rows, labels), np.arange(3), 10).positions.tolist() == positions
+
+
 def test_labels_alone_have_wilsons_limits() -> None:
     q, rng = fitted(), np.random.default_rng(3)
     p, _ = bag(100, [0.2, 0.5, 0.3], rng)
