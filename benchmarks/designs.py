@@ -1,21 +1,37 @@
-"""Coverage and width where rows are no independent draws: weights, clusters, finite populations.
+"""Coverage and width where rows are no independent draws: weights, clusters, strata, populations.
 
-Each case redraws training data and a bag, and asks whether the 95 % interval of the first class
-contains its share. "relative width" compares the mean width with that of an oracle that knows the
-standard deviation of the error over all redraws: 2 x 1.96 of it.
+Each case redraws training data and a bag, and asks whether the 95 % interval of the second class
+contains its share, whether the joint region contains the shares, and whether the interval of the
+difference to the bag before contains the true one. "width / oracle" compares the mean width with
+that of an oracle that knows the standard deviation of the error over all redraws: 2 x 1.96 of it.
+Cases of data sets draw training rows and bags from one table, scored out of fold by a logistic
+regression, its largest class against the others; clusters and weights are imposed on them.
 
-    python benchmarks/designs.py                        # all cases, PACC and EMQ
-    python benchmarks/designs.py --cases "30 clusters" --methods EMQ --redraws 400
+    python benchmarks/designs.py --redraws 400                 # all cases; stores the summary
+    python benchmarks/designs.py --cases "30 clusters" --methods EMQ
+    python benchmarks/designs.py --tables                      # the stored results
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import warnings
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 
 import numpy as np
+from sklearn import datasets
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import kdey
+from cases import DATA, _read
+
+STORED = Path(__file__).parent / "results" / "designs.csv"
 
 Rng = np.random.Generator
 
@@ -60,6 +76,20 @@ def clustered(rng: Rng, share: float, n_clusters: int, size: int, correlation: f
     return labels, {"clusters": clusters}, share
 
 
+def stratified(
+    rng: Rng, n_strata: int, n_clusters: int, size: int, correlation: float = 0.05
+) -> Drawn:
+    """Return strata with different shares, and clusters (or rows) drawn from each of them."""
+    shares = np.linspace(0.05, 0.75, n_strata)
+    drawn = [clustered(rng, share, n_clusters, size, correlation) for share in shares]
+    strata = np.repeat(np.arange(n_strata), n_clusters * size)
+    labels = np.concatenate([labels for labels, _, _ in drawn])
+    arguments = {"variance_strata": strata}
+    if size > 1:
+        arguments["clusters"] = np.repeat(np.arange(n_strata * n_clusters), size)
+    return labels, arguments, float(shares.mean())
+
+
 CASES: dict[str, Callable[[Rng], Drawn]] = {
     "independent": independent,
     "equal weights": lambda rng: _with_weights(independent(rng)),
@@ -72,6 +102,10 @@ CASES: dict[str, Callable[[Rng], Drawn]] = {
     "ten clusters": lambda rng: clustered(rng, 0.3, 10, 50, 0.1),
     "ten clusters, share 0.03": lambda rng: clustered(rng, 0.03, 10, 50, 0.1),
     "four clusters": lambda rng: clustered(rng, 0.3, 4, 100, 0.05),
+    "20 clusters, share 0.03": lambda rng: clustered(rng, 0.03, 20, 50, 0.1),
+    "20 strata of 25 rows": lambda rng: stratified(rng, 20, 25, 1, 0.0),
+    "25 strata of two clusters": lambda rng: stratified(rng, 25, 2, 15),
+    "ten strata of three clusters": lambda rng: stratified(rng, 10, 3, 25),
     "30 clusters, absent": lambda rng: clustered(rng, 1e-9, 30, 30, 0.0),
 }
 METHODS = {
@@ -86,38 +120,154 @@ def _with_weights(drawn: Drawn) -> Drawn:
     return labels, {**arguments, "sample_weight": np.full(len(labels), 2.5)}, truth
 
 
-def measure(case: str, method: str, redraws: int, seed: int = 0) -> tuple[float, float]:
-    """Return coverage, and width relative to that of an oracle."""
-    quantifier, way = METHODS[method]
-    hits, widths, errors = 0, [], []
-    for number in range(redraws):
-        rng = np.random.default_rng([seed, number])
-        y = np.arange(1_000) % 2
-        fitted = quantifier().fit_posteriors(beta(y, rng), y)
-        labels, arguments, truth = CASES[case](rng)
-        options = kdey.Options(
-            method=way, n_replicates=200, check_fit=False, fpc=arguments.pop("fpc", None)
+#: Data sets whose rows are used: of scikit-learn, and of a folder of public ones.
+BUNDLED = {"breast cancer": datasets.load_breast_cancer, "digits": datasets.load_digits}
+FILES = {
+    "phishing": "uci-extra/phishing",
+    "cmc": "uci-extra/cmc",
+    "yeast": "uci-extra/yeast",
+    "abalone": "uci-extra/abalone",
+    "dry-bean": "uci-multi/dry-bean",
+}
+DESIGNS = ("weights", "clusters")
+
+
+@cache
+def scored(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return posteriors out of fold and labels of a data set."""
+    if name in BUNDLED:
+        X, y = BUNDLED[name](return_X_y=True)
+    else:
+        X, y = _read(DATA / f"{FILES[name]}.csv.gz")
+    values, counts = np.unique(y, return_counts=True)
+    y = (y == values[counts.argmax()]).astype(int)
+    some = np.random.default_rng(0).permutation(len(y))[:4_000]
+    classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    return cross_val_predict(classifier, X[some], y[some], method="predict_proba"), y[some]
+
+
+class Population:
+    """Where training rows and bags of one redraw come from."""
+
+    def __init__(self, case: str, rng: Rng) -> None:
+        name, _, design = case.partition(", ")
+        self.rng, self.design = rng, design
+        self.is_synthetic = name not in (*BUNDLED, *FILES)
+        if self.is_synthetic:
+            self.case = CASES[case]
+            return
+        # The table is the population: rows are drawn with replacement, for training and for bags.
+        self.p, self.y = scored(name)
+        self.train = rng.integers(len(self.y), size=600)
+
+    def training(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return posteriors and labels."""
+        if self.is_synthetic:
+            y = np.arange(1_000) % 2
+            return beta(y, self.rng), y
+        return self.p[self.train], self.y[self.train]
+
+    def bag(self) -> tuple[np.ndarray, dict, float]:
+        """Return posteriors, arguments of an estimate, and the true share."""
+        rng = self.rng
+        if self.is_synthetic:
+            labels, arguments, truth = self.case(rng)
+            return beta(labels, rng), arguments, truth
+        drawn = {
+            "weights": lambda: weighted(rng, 0.7, 0.2),
+            "clusters": lambda: clustered(rng, 0.3, 30, 30, 0.1),
+        }
+        labels, arguments, truth = drawn[self.design]()
+        own = [np.flatnonzero(self.y == label) for label in (0, 1)]
+        rows = np.where(
+            labels == 1, rng.choice(own[1], len(labels)), rng.choice(own[0], len(labels))
         )
-        made = fitted.estimate_posteriors(beta(labels, rng), options=options, **arguments)
-        hits += made.low[1] <= truth <= made.high[1]
+        return self.p[rows], arguments, truth
+
+
+def measure(case: str, method: str, redraws: int, seed: int = 0) -> dict[str, object]:
+    """Return coverages, and the width relative to that of an oracle."""
+    quantifier, way = METHODS[method]
+    hits, widths, errors, before = [], [], [], None
+    for number in range(redraws):
+        population = Population(case, np.random.default_rng([seed, number]))
+        fitted = quantifier().fit_posteriors(*population.training())
+        p, arguments, truth = population.bag()
+        design = {name: arguments.pop(name, None) for name in ("fpc", "variance_strata")}
+        options = kdey.Options(method=way, n_replicates=200, check_fit=False, **design)
+        made = fitted.estimate_posteriors(p, options=options, **arguments)
+        inside = [made.low[1] <= truth <= made.high[1]]
+        inside.append(made.region.contains([1 - truth, truth]))
+        change = made if before is None else kdey.difference(made, before[0])
+        moved = truth if before is None else truth - before[1]
+        inside.append(change.low[1] <= moved <= change.high[1])
+        before = made, truth
+        hits.append(inside)
         widths.append(made.high[1] - made.low[1])
         errors.append(made.estimate[1] - truth)
-    return hits / redraws, float(np.mean(widths) / (2 * 1.96 * np.std(errors)))
+    covered, region, changed = np.mean(hits, axis=0)
+    return {
+        "case": case,
+        "method": method,
+        "redraws": redraws,
+        "covered": round(float(covered), 4),
+        "error": round(float(np.sqrt(max(covered * (1 - covered), 1e-4) / redraws)), 4),
+        "region": round(float(region), 4),
+        "difference": round(float(changed), 4),
+        "width": round(float(np.mean(widths)), 4),
+        "ratio": round(float(np.mean(widths) / (2 * 1.96 * np.std(errors))), 3),
+    }
+
+
+def all_cases() -> list[str]:
+    """Return the names of all cases, those of data sets last."""
+    return [*CASES, *(f"{name}, {design}" for name in (*BUNDLED, *FILES) for design in DESIGNS)]
+
+
+def store(row: dict[str, object]) -> None:
+    """Put a line into the stored results, in the place of an older one."""
+    lines = {}
+    if STORED.exists():
+        with STORED.open(newline="") as file:
+            lines = {(line["case"], line["method"]): line for line in csv.DictReader(file)}
+    lines[row["case"], row["method"]] = row
+    order = [(case, method) for case in all_cases() for method in METHODS]
+    with STORED.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(row), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines[key] for key in order if key in lines)
+
+
+def print_tables() -> None:
+    """Print the stored results."""
+    with STORED.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    print("| case | method | covered | standard error | region | difference | width / oracle |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    names = ("covered", "error", "region", "difference")
+    for row in rows:
+        values = [row["case"], row["method"], *(f"{float(row[name]):.3f}" for name in names)]
+        print(f"| {' | '.join([*values, format(float(row['ratio']), '.2f')])} |")
 
 
 def main() -> None:
-    """Print one line per case and method."""
+    """Measure cases and print one line for each, or print what was measured."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", nargs="*", default=list(CASES))
+    parser.add_argument("--cases", nargs="*", default=all_cases())
     parser.add_argument("--methods", nargs="*", default=list(METHODS))
     parser.add_argument("--redraws", type=int, default=400)
+    parser.add_argument("--tables", action="store_true")
     arguments = parser.parse_args()
-    print(f"{'case':<30}{'method':<18}{'coverage':>16}{'relative width':>16}")
+    if arguments.tables:
+        print_tables()
+        return
+    warnings.simplefilter("ignore")
     for case in arguments.cases:
-        for method in arguments.methods:
-            covered, width = measure(case, method, arguments.redraws)
-            error = np.sqrt(max(covered * (1 - covered), 1e-4) / arguments.redraws)
-            print(f"{case:<30}{method:<18}{covered:>9.3f} ±{error:.3f}{width:>16.2f}", flush=True)
+        is_synthetic = case in CASES
+        for method in arguments.methods if is_synthetic else arguments.methods[:2]:
+            row = measure(case, method, arguments.redraws)
+            print(*row.values(), flush=True)
+            store(row)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ which instances were drawn, and effective sizes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeAlias, overload
@@ -350,12 +350,18 @@ class SampledBag:
         Number of the cluster, from 0, in which each instance was drawn.
     unseen : float
         Share of the population that is not in the bag; zero if the target is the bag itself.
+    strata : int64 array of shape (m,) or None
+        Number of the stratum, from 0, in which each instance was drawn.
+    stratum_unseen : array of shape (H,) or None
+        As ``unseen``, of each stratum; None if it is that of all.
     """
 
     indices: Indices
     weights: Array
     clusters: Indices | None
     unseen: float = 1.0
+    strata: Indices | None = None
+    stratum_unseen: Array | None = None
 
     @property
     def n_units(self) -> int:
@@ -364,10 +370,38 @@ class SampledBag:
             return len(self.indices)
         return int(self.clusters.max()) + 1
 
+    @cached_property
+    def unit_strata(self) -> Indices:
+        """Stratum of each unit, shape (n_units,); all zero without strata."""
+        strata = np.zeros(self.n_units, dtype=np.int64)
+        if self.strata is not None:
+            strata[slice(None) if self.clusters is None else self.clusters] = self.strata
+        return strata
+
+    @cached_property
+    def stratum_sizes(self) -> Indices:
+        """Number of units of each stratum, shape (H,)."""
+        return np.bincount(self.unit_strata)
+
     @property
     def freedom(self) -> float:
-        """Degrees of freedom that clusters leave a variance; inf without them."""
-        return np.inf if self.clusters is None else max(self.n_units - 1.0, 1.0)
+        """Units minus strata: degrees of freedom of a variance; inf without clusters and strata."""
+        if self.clusters is None and self.strata is None:
+            return np.inf
+        return max(float(self.n_units - len(self.stratum_sizes)), 1.0)
+
+    @property
+    def is_lonely(self) -> bool:
+        """Whether no stratum (or the whole bag) has two units, so that nothing shows a variance."""
+        return self.n_units - len(self.stratum_sizes) < 1
+
+    @property
+    def replicate_weights(self) -> Array:
+        """Weights of drawn instances: of n units of a stratum a bootstrap draws n - 1, (m,)."""
+        if self.strata is None:
+            return self.weights
+        n = self.stratum_sizes
+        return np.asarray(self.weights * (n / np.maximum(n - 1, 1))[self.strata])
 
     @cached_property
     def effective_size(self) -> float:
@@ -377,15 +411,45 @@ class SampledBag:
     @property
     def is_simple(self) -> bool:
         """Whether instances were drawn one by one, each with the same weight."""
-        return self.clusters is None and bool((self.weights == self.weights[0]).all())
+        plain = self.clusters is None and self.strata is None
+        return plain and bool((self.weights == self.weights[0]).all())
+
+    def linearised_variance(self, values: Array) -> Array:
+        r"""Return the variance of a weighted mean by Taylor linearisation.
+
+        With :math:`u_c` the sum of :math:`w_j (z_j - \bar z)` over the instances of unit c it is
+
+        .. math:: \sum_h (1 - f_h) \frac{n_h}{n_h - 1} \sum_{c \in h} (u_c - \bar u_h)^2
+
+        over the strata h with :math:`n_h` units, of which the population has :math:`n_h / f_h`. A
+        stratum with a single unit has :math:`(1 - f_h) u_c^2`: it is compared with the mean of all.
+
+        Parameters
+        ----------
+        values : array of shape (m, k)
+
+        Returns
+        -------
+        array of shape (k,)
+        """
+        return self._variance(values, self.stratum_unseen)
+
+    def _variance(self, values: Array, unseen: Array | None) -> Array:
+        sums = (values - self.weights @ values) * self.weights[:, None]
+        strata, n = self.unit_strata, self.stratum_sizes
+        if self.clusters is not None:
+            sums = _summed(sums, self.clusters, self.n_units)
+        means = _summed(sums, strata, len(n)) / n[:, None]
+        means[n == 1] = 0.0
+        factors = n / np.maximum(n - 1, 1) * (1.0 if unseen is None else unseen)
+        return np.asarray(factors[strata] @ (sums - means[strata]) ** 2)
 
     def design_effect(self, values: Array) -> Array:
         r"""Return the variance of a weighted mean relative to that of independent draws.
 
-        The variance is linearised: with :math:`u_c` the sum of :math:`w_j (z_j - \bar z)` over the
-        instances of unit c, an instance or a cluster, it is :math:`C / (C - 1) \sum_c u_c^2`. We
-        compare it with that of as many independent draws as the effective size says, whose values
-        are not related to their weights.
+        The variance is :meth:`linearised_variance`, without the correction for finite populations.
+        We compare it with that of as many independent draws as the effective size says, whose
+        values are not related to their weights.
 
         Parameters
         ----------
@@ -395,21 +459,28 @@ class SampledBag:
         -------
         array of shape (k,)
             At least one, because few clusters, or few heavy instances, can show too little
-            variance by chance.
+            variance by chance. Strata may have less than one: at least what their instances would
+            have as independent draws from each, and two per unit of a stratum.
         """
-        n, m = self.n_units, len(values)
-        if self.is_simple or n < 2:
+        m = len(values)
+        if self.is_simple or self.is_lonely:
             return np.ones(values.shape[1])
         deviation = values - self.weights @ values
-        sums = deviation * self.weights[:, None]
-        if self.clusters is not None:
-            sums = np.zeros((n, values.shape[1]))
-            np.add.at(sums, self.clusters, deviation * self.weights[:, None])
-        drawn = (sums**2).sum(axis=0) * n / (n - 1)
+        drawn, least = self._variance(values, None), 1.0
         independent = self.weights @ deviation**2 / self.effective_size * m / (m - 1)
         # Values that agree up to rounding have no variance to compare.
         varies = independent > 1e-20 * (1.0 + self.weights @ values**2)
-        return np.maximum(np.where(varies, drawn / np.where(varies, independent, 1.0), 1.0), 1.0)
+        if self.strata is not None:
+            least = min(1.0, 2.0 * len(self.stratum_sizes) / self.n_units)
+            drawn = np.maximum(drawn, replace(self, clusters=None)._variance(values, None))
+        return np.maximum(np.where(varies, drawn / np.where(varies, independent, 1.0), 1.0), least)
+
+
+def _summed(values: Array, owners: Indices, n: int) -> Array:
+    """Return the sums of rows (m, k) by their owners, shape (n, k)."""
+    sums = np.zeros((n, values.shape[1]))
+    np.add.at(sums, owners, values)
+    return sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -425,11 +496,14 @@ class SampledBags(Sequence[SampledBag]):
         Cluster of each instance of the pool.
     options : Options
         Their target and the size of the population.
+    strata : int64 array of shape (pool_size,) or None
+        Stratum of each instance of the pool.
     """
 
     bags: Bags
     codes: Indices | None
     options: Options = DEFAULTS
+    strata: Indices | None = None
 
     def __len__(self) -> int:
         """Return the number of bags."""
@@ -444,7 +518,7 @@ class SampledBags(Sequence[SampledBag]):
     def __getitem__(self, index: int | slice) -> SampledBag | SampledBags:
         """Return one bag, or those of a contiguous slice."""
         if isinstance(index, slice):
-            return SampledBags(self.bags[index], self.codes, self.options)
+            return SampledBags(self.bags[index], self.codes, self.options, self.strata)
         return self._bag(range(len(self))[index])
 
     def _bag(self, number: int) -> SampledBag:
@@ -452,10 +526,29 @@ class SampledBags(Sequence[SampledBag]):
         indices, w = self.bags.indices[first:last], self.bags.bag_weights(number)
         if self.bags.weights is not None:
             indices, w = indices[w > 0], w[w > 0]
-        if self.codes is None:
-            return SampledBag(indices, w / w.sum(), None, float(self.unseen[number]))
-        clusters = np.unique(self.codes[indices], return_inverse=True)[1].astype(np.int64)
-        return SampledBag(indices, w / w.sum(), clusters, float(self.unseen[number]))
+        unseen, clusters = float(self.unseen[number]), _consecutive(self.codes, indices)
+        if self.strata is None:
+            return SampledBag(indices, w / w.sum(), clusters, unseen)
+        stratified = self._stratified[number]
+        by_stratum = np.full(len(stratified.sizes), unseen)
+        if stratified.unseen is not None and self.options.target != "bag":
+            by_stratum = stratified.unseen
+        strata = _consecutive(self.strata, indices)
+        return SampledBag(indices, w / w.sum(), clusters, unseen, strata, by_stratum)
+
+    @cached_property
+    def _stratified(self) -> list[_Stratified]:
+        """The strata of every bag."""
+        assert self.strata is not None, "bags without strata have no units in them"
+        found, edges = [], pairwise(self.bags.offsets.tolist())
+        fpc = self.options.fpc
+        by_row = fpc is not None and np.size(fpc) == self.bags.pool_size > 1
+        for number, (start, stop) in enumerate(edges):
+            w = self.bags.bag_weights(number)
+            indices, w = self.bags.indices[start:stop][w > 0], w[w > 0]
+            sizes = np.asarray(fpc, dtype=np.float64)[indices] if by_row else None
+            found.append(_Stratified.of(self.strata[indices], self.codes, indices, w, sizes))
+        return found
 
     @cached_property
     def sizes(self) -> Indices:
@@ -477,7 +570,7 @@ class SampledBags(Sequence[SampledBag]):
     @property
     def is_simple(self) -> bool:
         """Whether no instance has a weight or a cluster, so that no bag has a design effect."""
-        return self.codes is None and self.bags.weights is None
+        return self.codes is None and self.bags.weights is None and self.strata is None
 
     @cached_property
     def n_units(self) -> Indices:
@@ -491,13 +584,25 @@ class SampledBags(Sequence[SampledBag]):
         ]
         return np.array([len(np.unique(codes)) for codes in drawn], dtype=np.int64)
 
+    @cached_property
+    def n_strata(self) -> Indices:
+        """Number of strata in each bag, one without strata, shape (n_bags,)."""
+        if self.strata is None:
+            return np.ones(len(self), dtype=np.int64)
+        return np.array([len(each.sizes) for each in self._stratified], dtype=np.int64)
+
     @property
     def freedom(self) -> Array:
-        """Degrees of freedom that clusters leave a variance, shape (n_bags,); inf without them."""
-        if self.codes is None:
+        """Units minus strata of each bag, shape (n_bags,); inf without clusters and strata."""
+        if self.codes is None and self.strata is None:
             return np.full(len(self), np.inf)
-        freedom: Array = np.maximum(self.n_units - 1.0, 1.0)
+        freedom: Array = np.maximum(1.0 * self.n_units - self.n_strata, 1.0)
         return freedom
+
+    @property
+    def is_lonely(self) -> NDArray[np.bool_]:
+        """Whether nothing in a bag shows a variance: no stratum has two units, shape (n_bags,)."""
+        return np.asarray(self.n_units - self.n_strata < 1)
 
     @cached_property
     def unseen(self) -> Array:
@@ -513,16 +618,85 @@ class SampledBags(Sequence[SampledBag]):
                 f"fpc={size!r} names a column of a table, and this is a bag: give the number of "
                 "units of the population, or the share of them that was drawn"
             )
+        if self.strata is not None and np.size(size) == self.bags.pool_size > 1:
+            parts = [each.total_unseen for each in self._stratified]
+            return np.array(parts, dtype=np.float64)
         given = np.broadcast_to(np.asarray(size, dtype=np.float64), len(self))
-        drawn = np.where(given < 1.0, given, self.n_units / np.maximum(given, 1.0))
-        wrong = np.flatnonzero(drawn > 1.0 + 1e-9)
-        if len(wrong):
-            b, unit = int(wrong[0]), "rows" if self.codes is None else "clusters"
+        return _unseen(given, self.n_units, "bag", "rows" if self.codes is None else "clusters")
+
+
+def _unseen(given: Array, n_units: Indices, what: str, units: str) -> Array:
+    """Return the share of populations that was not drawn, by their sizes or drawn shares."""
+    drawn = np.where(given < 1.0, given, n_units / np.maximum(given, 1.0))
+    wrong = np.flatnonzero(drawn > 1.0 + 1e-9)
+    if len(wrong):
+        b = int(wrong[0])
+        raise ValueError(
+            f"fpc says that the population has {given[b]:g} {units}, but {what} {b} has "
+            f"{n_units[b]}: give the size of the population that the {what} was drawn from"
+        )
+    return np.asarray(np.clip(1.0 - drawn, 0.0, 1.0))
+
+
+def _consecutive(codes: Indices | None, indices: Indices) -> Indices | None:
+    """Return the codes of some instances, numbered from zero without gaps, or None."""
+    if codes is None:
+        return None
+    return np.unique(codes[indices], return_inverse=True)[1].astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Stratified:
+    """The strata of one bag.
+
+    Attributes
+    ----------
+    sizes : int64 array of shape (H,)
+        Number of units.
+    shares : array of shape (H,)
+        Of the weights.
+    unseen : array of shape (H,) or None
+        Share of the units of the population that were not drawn.
+    """
+
+    sizes: Indices
+    shares: Array
+    unseen: Array | None
+
+    @classmethod
+    def of(
+        cls,
+        strata: Indices,
+        codes: Indices | None,
+        indices: Indices,
+        weights: Array,
+        populations: Array | None,
+    ) -> _Stratified:
+        strata = np.unique(strata, return_inverse=True)[1]
+        units = np.arange(len(indices)) if codes is None else codes[indices]
+        pairs = np.unique(np.stack([units, strata]), axis=1)
+        if len(np.unique(units)) < pairs.shape[1]:
             raise ValueError(
-                f"fpc says that the population has {given[b]:g} {unit}, but bag {b} has "
-                f"{self.n_units[b]}: give the size of the population that the bag was drawn from"
+                "a cluster has rows in several strata, but clusters are drawn within strata: give "
+                "clusters ids of their own in each stratum, or leave the strata out"
             )
-        return np.clip(1.0 - drawn, 0.0, 1.0)
+        sizes = np.bincount(pairs[1]).astype(np.int64)
+        shares = np.bincount(strata, weights=weights)
+        if populations is None:
+            return cls(sizes, shares / shares.sum(), None)
+        given = np.empty(len(sizes))
+        given[strata] = populations
+        if not (given[strata] == populations).all():
+            raise ValueError("fpc must have one value for all rows of a stratum")
+        named = "rows" if codes is None else "clusters"
+        return cls(sizes, shares / shares.sum(), _unseen(given, sizes, "stratum", named))
+
+    @property
+    def total_unseen(self) -> float:
+        """The share of the variance that remains if the strata vary alike."""
+        assert self.unseen is not None, "populations are given"
+        parts = self.shares**2 / self.sizes
+        return float(parts @ self.unseen / parts.sum())
 
 
 def sampled_bags(
@@ -547,22 +721,32 @@ def sampled_bags(
     ValueError
         If ``clusters`` has another shape, missing ids, or ids that cannot be ordered.
     """
+    for name in ("strata", "variance_strata"):
+        given = getattr(options, name)
+        if isinstance(given, str):
+            raise ValueError(
+                f"{name}={given!r} names a column of a table, and this is a bag: give "
+                "variance_strata, one id per instance"
+            )
     codes = None if clusters is None else cluster_codes(clusters, bags.pool_size)
-    return SampledBags(bags, codes, options)
+    if options.variance_strata is None:
+        return SampledBags(bags, codes, options)
+    strata = cluster_codes(options.variance_strata, bags.pool_size, "variance_strata")
+    return SampledBags(bags, codes, options, strata)
 
 
-def cluster_codes(clusters: ArrayLike, pool_size: int) -> Indices:
-    """Return the number of each instance's cluster, from 0, shape (pool_size,)."""
-    ids = np.asarray(for_numpy(clusters, "clusters"))
+def cluster_codes(values: ArrayLike, pool_size: int, name: str = "clusters") -> Indices:
+    """Return the number of each instance's cluster or stratum, from 0, shape (pool_size,)."""
+    ids = np.asarray(for_numpy(values, name))
     if ids.shape != (pool_size,):
         raise ValueError(
-            f"clusters must hold one id per instance, shape ({pool_size},), got {ids.shape}"
+            f"{name} must hold one id per instance, shape ({pool_size},), got {ids.shape}"
         )
     if ids.dtype.kind == "f" and not np.isfinite(ids).all():
-        raise ValueError("clusters contains NaN or infinity: give every instance an id")
-    if np.ma.is_masked(clusters):
-        raise ValueError("clusters has masked entries: give every instance an id")
-    return group_codes(ids, "clusters")[1]
+        raise ValueError(f"{name} contains NaN or infinity: give every instance an id")
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked entries: give every instance an id")
+    return group_codes(ids, name)[1]
 
 
 def joined_clusters(clusters: Indices) -> Indices:

@@ -20,6 +20,11 @@ MISSING = ("auto", "drop", "error")
 HOLM, FALSE_DISCOVERY = "holm", "fdr"
 #: Options of tables that functions on tables take as keywords of their own, too.
 OF_TABLES = ("scores", "weights", "clusters", "merge")
+#: Why labels of a bag and label noise exclude each other.
+LABELLED_NOISE = (
+    "label noise and labelled rows cannot be used together, since it is not known whether the "
+    "labels of the new rows are wrong, too: leave one of the two out"
+)
 
 
 class IntervalWarning(UserWarning):
@@ -79,13 +84,25 @@ class Options:
     strata : name of a column, optional
         The strata from which rows were drawn. Each is estimated by itself, and the estimate of a
         group is their sum weighted by their shares.
+    variance_strata : name of a column, or array-like of ids, optional
+        The strata within which rows, or clusters of rows, were drawn, where all are estimated
+        together: they decide the variance only. The ids are those of the instances of a bag.
     stratum_shares : mapping from strata to shares or sizes in the population, optional
         By default the shares of the strata among the (weighted) rows of each group.
     fpc : float, or the name of a column, optional
         Finite population correction: the number of units (rows, or clusters where these were
         drawn) in the population of a bag, or the share of them that was drawn if it is below one.
         The bag itself, ``target="bag"``, is the limit in which all were drawn. A column says it
-        for each group or stratum, and has one value in it.
+        for each group or stratum, and has one value in it. With ``variance_strata`` an array may
+        have one value per instance, that of its stratum.
+    label_noise : float, mapping from classes to rates, or array of shape (k, k), optional
+        *Known* label noise, of which shares are freed: the share of the training rows with a label
+        that belong to another class, one for all classes, or of each (zero where a mapping names
+        none). A matrix says where they belong: entry (i, j) is the share of rows with label j that
+        belong to class i. Otherwise intervals hold wherever they belong.
+    label_noise_bound : float, or mapping from classes to rates, optional
+        A *bound* on label noise: estimates are unchanged, and intervals hold for every noise of at
+        most these rates.
     scores, weights, clusters, merge : optional
         What :func:`kdey.predict_groups` takes by these names; its keywords go first.
     correction : {"holm", "fdr"} or None
@@ -133,8 +150,11 @@ class Options:
     date_format: str = "auto"
     key_types: Mapping[str, str] | None = None
     strata: str | None = None
+    variance_strata: Any = None
     stratum_shares: Mapping[Any, float] | None = None
     fpc: Any = None
+    label_noise: Any = None
+    label_noise_bound: Any = None
     scores: Sequence[str] | None = None
     weights: str | None = None
     clusters: str | None = None
@@ -159,8 +179,18 @@ class Options:
                 "fpc must be the number of units in the population, or the share of them that was "
                 f"drawn, both positive, got {self.fpc!r}"
             )
+        if self.label_noise is not None and self.label_noise_bound is not None:
+            raise ValueError(
+                "label_noise is a known rate and label_noise_bound the largest possible one: give "
+                "one of them"
+            )
         if self.correction not in (HOLM, FALSE_DISCOVERY, None):
             raise ValueError(f"correction must be 'holm', 'fdr' or None, got {self.correction!r}")
+
+    @property
+    def has_label_noise(self) -> bool:
+        """Whether something is said of wrong training labels."""
+        return self.label_noise is not None or self.label_noise_bound is not None
 
     @classmethod
     def given(cls, options: Options | None, **values: Any) -> Options:

@@ -26,6 +26,8 @@ NOT_CONVERGED = "not converged"
 ALIKE = "groups cannot be told apart"
 #: A class has so few labels in training that estimates and limits lean on them.
 FEW_LABELS = "few labels"
+#: Rows were drawn in so few clusters that intervals of rare classes can be too narrow.
+FEW_CLUSTERS = "few clusters"
 #: A group without a label in a table with labels: its estimate holds under label shift only.
 NO_LABELS = "no labels"
 #: A group lacks a stratum whose share is known: the shares of the others were scaled up.

@@ -167,3 +167,23 @@ def test_a_report_honours_weights_and_strata(model: Path, table: Path, tmp_path:
     assert result.exit_code == 0, result.stderr
     whole = parsed(run("estimate", model, table, *options).stdout)
     assert f"{100 * float(whole[0]['estimate']):.1f}" in page.read_text(encoding="utf-8")
+
+
+def test_label_noise_and_variance_strata_are_the_library(model: Path, table: Path) -> None:
+    frame = pl.read_csv(table, null_values=["NA"])
+    q = kdey.load(model)
+    first, *_ = q.classes_.tolist()
+    design = {"clusters": "house", "variance_strata": "shop", "label_noise_bound": {first: 0.1}}
+    frame = frame.with_columns(house=pl.concat_str("shop", "house"))
+    frame.write_csv(table)
+    asked = ("--clusters", "house", "--variance-strata", "shop")
+    result = run("estimate", model, table, *asked, "--label-noise-bound", f"{first}=0.1")
+    assert result.exit_code == 0, result.stderr
+    expected = q.predict_groups(frame, options=kdey.Options(**design)).to_frame()
+    found = parsed(result.stdout)
+    for name in ("estimate", "low", "high"):
+        assert_allclose([float(row[name]) for row in found], expected[name].to_numpy())
+    for wrong in ("much", "unknown=0.1"):
+        assert run("estimate", model, table, "--label-noise", wrong).exit_code == 2
+    two = run("estimate", model, table, "--label-noise", "0.1", "--label-noise", "0.2")
+    assert "takes one NUMBER" in two.stderr

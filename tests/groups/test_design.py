@@ -307,3 +307,24 @@ def test_minutes_of_days_are_months(q: Any, frame: pd.DataFrame, as_text: bool) 
     clock = frame["day"] + pd.to_timedelta(np.arange(len(frame)) % 3, unit="min")
     made = q.predict_groups(frame.assign(day=clock), time="day", every="2m", scores=SCORES)
     assert len(made) > 40
+
+
+def test_strata_of_the_variance_are_those_of_single_bags(q: Any, frame: pd.DataFrame) -> None:
+    size = frame["shop"].map({shop: 300.0 + 100 * n for n, shop in enumerate(set(frame["shop"]))})
+    known = frame.assign(size=size)
+    for asked in ({}, {"fpc": "size"}):
+        table = ask(q, known, variance_strata="shop", **asked)
+        for region, part in known.groupby("region"):
+            options = kdey.Options(
+                variance_strata=part["shop"].to_numpy(),
+                fpc=part["size"].to_numpy() if asked else None,
+                check_fit=False,
+            )
+            one = q.estimate_posteriors(part[SCORES].to_numpy(), options=options)
+            rows = table[table["region"] == region]
+            assert_allclose(rows["low"], one.low, atol=1e-6)
+            assert_allclose(rows["high"], one.high, atol=1e-6)
+    with pytest.raises(ValueError, match="rows that are estimated together"):
+        ask(q, known, variance_strata="shop", strata="shop")
+    with pytest.raises(ValueError, match="must name the column"):
+        ask(q, known, variance_strata=[1, 2])

@@ -28,7 +28,7 @@ PROTOCOLS = {"app": "APP", "npp": "NPP", "dirichlet": "DirichletProtocol"}
 _ASKED = ("time", "every", "labelled", "smooth")
 _CHOSEN = (
     *("confidence", "target", "min_size", "check_fit", "level", "believe", "selection"),
-    *("missing", "date_format", "strata", "weights", "clusters", "fpc"),
+    *("missing", "date_format", "strata", "variance_strata", "weights", "clusters", "fpc"),
 )
 #: Options that name columns which the table must have, by what messages call these.
 _COLUMN_OPTIONS = {
@@ -37,7 +37,7 @@ _COLUMN_OPTIONS = {
     "score column": ("scores",),
     "column": (
         *("features", "ignore"),
-        *("labelled", "selection", "weights", "clusters", "strata", "fpc"),
+        *("labelled", "selection", "weights", "clusters", "strata", "variance_strata", "fpc"),
     ),
 }
 
@@ -360,6 +360,11 @@ def survey_options(command: Command) -> Command:
             "--strata", help="Column of strata: each is estimated by itself, then summed by shares."
         ),
         click.option(
+            "--variance-strata",
+            help="Column of the strata within which rows or clusters were drawn, where all are "
+            "estimated together: strata decide the variance only.",
+        ),
+        click.option(
             "--stratum-share",
             "stratum_shares",
             multiple=True,
@@ -370,6 +375,18 @@ def survey_options(command: Command) -> Command:
             "--fpc",
             help="Column of the number of rows (or clusters) in the population of a group or "
             "stratum, or of the share of them that was drawn.",
+        ),
+        click.option(
+            "--label-noise",
+            multiple=True,
+            help="NUMBER or CLASS=NUMBER: known share of the training rows with a label (with this "
+            "one) that belong to another class; shares are corrected for it. Repeat.",
+        ),
+        click.option(
+            "--label-noise-bound",
+            multiple=True,
+            help="As --label-noise, but the largest share possible: estimates stay, and intervals "
+            "hold for all noise up to it.",
         ),
         click.option(
             "--merge",
@@ -425,6 +442,8 @@ def asked_of(options: Mapping[str, Any], classes: NDArray[Any] | None) -> dict[s
     chosen["key_types"] = kinds_of(options["key_types"], "--key-type", ("integer", "text"))
     if classes is not None and "merge" in options:
         chosen["merge"] = merge_of(options, classes)
+        for name in ("label_noise", "label_noise_bound"):
+            chosen[name] = noise_of(options[name], f"--{name.replace('_', '-')}", classes)
     if "stratum_shares" in options:
         chosen["stratum_shares"] = stratum_shares_of(options)
     if "correction" in options:
@@ -486,6 +505,29 @@ def merge_of(options: Mapping[str, Any], classes: NDArray[Any]) -> dict[Any, Any
             single = _class(label, known, "--order")
             ordered[single] = [single]
     return ordered | groups
+
+
+def noise_of(texts: Sequence[str], option: str, classes: NDArray[Any]) -> Any:
+    """Return the rates of label noise: one, those of classes, or None.
+
+    Raises click.UsageError if a text cannot be read or names no class.
+    """
+    from kdey.tables.columns import canonical_text
+
+    known = {canonical_text(label): label for label in classes.tolist()}
+    rates: dict[Any, float] = {}
+    for text in texts:
+        name, equals, number = text.rpartition("=")
+        try:
+            rate = float(number)
+        except ValueError:
+            raise click.UsageError(f"{option} takes NUMBER or CLASS=NUMBER, got {text!r}") from None
+        if not equals and len(texts) == 1:
+            return rate
+        if not equals:
+            raise click.UsageError(f"{option} takes one NUMBER, or CLASS=NUMBER of several classes")
+        rates[_class(name.strip(), known, option)] = rate
+    return rates or None
 
 
 def _listed(text: str) -> list[str]:

@@ -42,6 +42,7 @@ from kdey.options import LABEL_SHIFT, WAYS, IntervalWarning, Options
 from kdey.status import (
     CANNOT_BE_TOLD,
     EMPTY,
+    FEW_CLUSTERS,
     FEW_LABELS,
     MISSING_STRATA,
     MISSING_VALUES,
@@ -363,8 +364,10 @@ class _Run:
             points = model.points_from_posteriors(rows.points, self.place)
         else:
             points = model.points(rows.points)
-        options = self.request.options
-        if rows.fpc is not None:
+        options = replace(self.request.options, strata=None)
+        if rows.variance_strata is not None:
+            options = replace(options, variance_strata=rows.variance_strata, fpc=rows.fpc)
+        elif rows.fpc is not None:
             options = replace(options, fpc=_population_sizes(rows.fpc[positions], offsets))
         return estimate_points(model, points, bags, options, rows.clusters, self.place)
 
@@ -391,8 +394,8 @@ class _Run:
 
         offsets = offsets_of(self.sizes)
         positions = np.arange(offsets[-1], dtype=np.int64)
-        if rows.labels is not None or self.request.merge is not None:
-            made = self._of_bags(positions, offsets)  # of all classes, under label shift
+        if rows.labels is not None or not self.merging.is_plain:
+            made = self._of_bags(positions, offsets)  # of all labels, under label shift
         bags = _select(Bags(positions, offsets, len(rows), rows.weights), groups)
         codes = rows.column_codes[:, : len(model.columns)]
         level = _level_each(model, self.request.options, with_columns=True)
@@ -693,6 +696,7 @@ def _statuses(
         CANNOT_BE_TOLD: used & (estimates.high - estimates.low > WIDE).any(axis=1),
         NOT_CONVERGED: ~estimates.converged,
         FEW_LABELS: (sizes > 0) & few_labels,
+        FEW_CLUSTERS: used & np.array([FEW_CLUSTERS in words for words in marks]),
         MISSING_STRATA: np.array([MISSING_STRATA in words for words in marks]),
         NO_LABELS: used & (labelled is not None and labelled.n_labels == 0),
     }

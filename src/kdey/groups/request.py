@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kdey.bags import Indices
 from kdey.intervals.display import GROUP_COLUMNS, POOLED_COLUMNS
 from kdey.intervals.merging import Merging
-from kdey.options import HOLM, OF_TABLES, Options
+from kdey.options import HOLM, LABELLED_NOISE, OF_TABLES, Options
 from kdey.tables.columns import canonical_column, canonical_text, is_missing_value, is_text, require
 from kdey.tables.dates import EXCEL, TimeFormat, TimeFormatFinder, asked_format, integer_series
 
@@ -385,7 +385,9 @@ class Request:
         """The columns that say how rows were drawn and which have labels; they are no features."""
         options = self.options
         columns = [self.labelled, options.selection, self.weights, self.clusters, options.strata]
-        columns += [options.fpc] if isinstance(options.fpc, str) else []
+        columns += [
+            name for name in (options.variance_strata, options.fpc) if isinstance(name, str)
+        ]
         return tuple(dict.fromkeys(name for name in columns if name is not None))
 
     @property
@@ -405,7 +407,7 @@ class Request:
 
     def merging(self, classes: NDArray[Any]) -> Merging:
         """Return the groups of classes that are shown; every class by itself by default."""
-        return Merging.identity(classes) if self.merge is None else Merging.of(self.merge, classes)
+        return Merging.asked(self.merge, classes, self.options)
 
     def _check_pooling(self) -> None:
         shrink: Any = self.shrink
@@ -432,10 +434,11 @@ class Request:
                 f"shrink={shrink!r} needs another key: groups with the same value of it lean "
                 "on each other"
             )
-        if self.is_pooled and (self.design_columns or self.merge is not None):
+        has_noise = self.options.has_label_noise
+        if self.is_pooled and (self.design_columns or self.merge is not None or has_noise):
             raise ValueError(
-                "shrink and smooth take plain rows: leave labels, weights, clusters, strata and "
-                "merge out, or estimate the groups by themselves"
+                "shrink and smooth take plain rows: leave labels, weights, clusters, strata, merge "
+                "and label noise out, or estimate the groups by themselves"
             )
 
     def _check_design(self) -> None:
@@ -465,6 +468,17 @@ class Request:
                 "labelled and fpc cannot be used together: ask for the rows themselves "
                 "(target='bag'), or leave one of the two out"
             )
+        if not (options.variance_strata is None or isinstance(options.variance_strata, str)):
+            raise ValueError(
+                "variance_strata must name the column of strata of a table; ids are for single bags"
+            )
+        if options.variance_strata is not None and (options.strata or self.labelled is not None):
+            raise ValueError(
+                "variance_strata is for rows that are estimated together, without labels: leave it "
+                "out, or leave strata and labelled out"
+            )
+        if self.labelled is not None and options.has_label_noise:
+            raise ValueError(LABELLED_NOISE)
         for name in self.design_columns:
             # Strata may have templates of their own, also where they are the groups.
             if name in self.grouping.names and name != options.strata:

@@ -482,6 +482,9 @@ class TableScorer:
             design["strata"] = _encoded(frame, strata, first)
             if request.stratum_shares is not None:
                 design["shares"] = self._shares(frame, strata, request.stratum_shares, first)
+        if request.options.variance_strata is not None:
+            name = request.options.variance_strata
+            design["variance_strata"] = _encoded(frame, name, first)
         if isinstance(request.options.fpc, str):
             design["fpc"] = sizes = self._numbers(frame, request.options.fpc, first)
             _refuse(~(sizes > 0), frame, request.options.fpc, first, "a size or share above zero")

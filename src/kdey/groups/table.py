@@ -47,7 +47,10 @@ SCORE_BYTES = 4
 #: The class number of a row without a label.
 UNLABELLED = -1
 #: What is known of how rows were drawn, and which have labels.
-DESIGN = ("labels", "selection", "weights", "clusters", "strata", "shares", "fpc")
+DESIGN = (
+    *("labels", "selection", "weights", "clusters", "strata", "variance_strata"),
+    *("shares", "fpc"),
+)
 
 
 @dataclass(frozen=True)
@@ -240,7 +243,7 @@ class ScoredRows:
     selection : array of shape (m,) or None
         The probability with which each labelled row was chosen; NaN elsewhere.
     weights : array of shape (m,) or None
-    clusters, strata : int64 arrays of shape (m,) or None
+    clusters, strata, variance_strata : int64 arrays of shape (m,) or None
         Numbers that stand for clusters and strata.
     shares : array of shape (m,) or None
         Known share of the stratum of each row.
@@ -259,6 +262,7 @@ class ScoredRows:
     weights: Array | None = None
     clusters: Indices | None = None
     strata: Indices | None = None
+    variance_strata: Indices | None = None
     shares: Array | None = None
     fpc: Array | None = None
 
@@ -349,7 +353,8 @@ class ScoredTable:
         rows = self.rows
         if rows.fpc is None or not len(rows):
             return
-        strata = np.zeros(len(rows), dtype=np.int64) if rows.strata is None else rows.strata
+        known = rows.variance_strata if rows.strata is None else rows.strata
+        strata = np.zeros(len(rows), dtype=np.int64) if known is None else known
         order = np.lexsort((rows.fpc, strata, rows.groups))
         same = (np.diff(rows.groups[order]) == 0) & (np.diff(strata[order]) == 0)
         differs = np.flatnonzero(same & (np.diff(rows.fpc[order]) != 0))
@@ -357,7 +362,7 @@ class ScoredTable:
             first, second = order[differs[0]], order[differs[0] + 1]
             key = self.keys.values[rows.groups[first]]
             group = ", ".join(f"{n}={v}" for n, v in zip(self.keys.names, key, strict=True))
-            where = "" if rows.strata is None else " in one stratum"
+            where = "" if known is None else " in one stratum"
             raise ValueError(
                 f"column {name!r} must have one value for all rows of a group{where}, but has "
                 f"{rows.fpc[first]:g} and {rows.fpc[second]:g}{' in the group ' if group else ''}"

@@ -74,10 +74,29 @@ def bag_counts(bag: SampledBag, n: int, rng: np.random.Generator) -> Indices:
     Of C clusters we draw C - 1 (Rao and Wu, 1988): the variance of replicates is then the
     linearised one, which C draws would make too small by the factor (C - 1) / C.
     """
+    if bag.strata is not None:
+        return _stratified_counts(bag, n, rng)
     units = bag.n_units
     n_drawn = units if bag.clusters is None else units - 1
     drawn = rng.integers(units, size=(n, n_drawn)) + units * np.arange(n)[:, None]
     counts = np.bincount(drawn.ravel(), minlength=n * units).reshape(n, units)
+    return counts if bag.clusters is None else counts[:, bag.clusters]
+
+
+def _stratified_counts(bag: SampledBag, n: int, rng: np.random.Generator) -> Indices:
+    """Return replicates of a bag drawn within strata, n_h - 1 of n_h units, shape (n, m).
+
+    The only unit of a stratum comes twice or not at all, which has the variance of its distance
+    from the mean of all (``SampledBag.linearised_variance``).
+    """
+    counts = np.zeros((n, bag.n_units), dtype=np.int64)
+    for stratum, size in enumerate(bag.stratum_sizes.tolist()):
+        units = np.flatnonzero(bag.unit_strata == stratum)
+        if size == 1:
+            counts[:, units[0]] = 2 * rng.integers(2, size=n)
+            continue
+        drawn = rng.integers(size, size=(n, size - 1)) + size * np.arange(n)[:, None]
+        counts[:, units] = np.bincount(drawn.ravel(), minlength=n * size).reshape(n, size)
     return counts if bag.clusters is None else counts[:, bag.clusters]
 
 
@@ -175,7 +194,7 @@ def replicated_bags(bag: SampledBag, counts: Indices, n_rows: int) -> Bags:
     m = counts.shape[1]
     replicate, position = np.nonzero(counts)
     offsets = offsets_of(np.count_nonzero(counts, axis=1))
-    weights = counts[replicate, position] * bag.weights[position] * m
+    weights = counts[replicate, position] * bag.replicate_weights[position] * m
     indices = position if n_rows == m else replicate * m + position
     return Bags(indices.astype(np.int64), offsets, n_rows, weights)
 
@@ -197,7 +216,7 @@ def drawn_shares(
     labels = np.zeros(len(position), dtype=np.int64)
     for i in range(k - 1):
         labels += u > edges[position, i]
-    w = bag.weights[position]
+    w = bag.replicate_weights[position]
     sums = np.bincount(replicate * k + labels, weights=w, minlength=len(counts) * k)
     shares: Any = sums.reshape(len(counts), k)
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
 
 from kdey._display import warn
 from kdey.bags import Array, Bags, SampledBag, SampledBags, sampled_bags
@@ -40,19 +39,28 @@ from kdey.intervals.bootstrap import (
 )
 from kdey.intervals.estimate import Decisions, Estimates
 from kdey.intervals.moments import MomentEquations
-from kdey.intervals.profile import profile_intervals, t_quantile, wilson
+from kdey.intervals.profile import profile_intervals, student_tail, wilson
 from kdey.intervals.region import Uncertainty, UnknownUncertainty
 from kdey.matching import IntervalSource, Solution
 from kdey.model import HOST, AnyModel, Model, Place
 from kdey.options import IntervalWarning, Options
 from kdey.rows import ArrayRows, Rows
-from kdey.status import FEW_LABELS
+from kdey.status import FEW_CLUSTERS, FEW_LABELS
 from kdey.validation import on_host
 
 #: The note of estimates whose bootstrap did not resample the training data.
 BAG_ONLY = (
     "the bootstrap resampled the bag only: the intervals leave out the uncertainty of the "
     "templates, and are too narrow where training instances are few"
+)
+#: Degrees of freedom below which classes that are rare may be covered too seldom, most of all where
+#: the templates add little to the error (benchmarks/designs.py: joint regions of a share of 0.03).
+FEW_FREEDOM = 19.0
+#: The note of estimates from few clusters.
+FEW_CLUSTERS_NOTE = (
+    "few clusters: they leave a variance {freedom:.0f} degrees of freedom (clusters minus strata), "
+    "and intervals of classes below about 5 % can be too narrow; more clusters help, and more rows "
+    "in each do not"
 )
 _NOT_DIFFERENTIABLE = (
     "method='analytic' needs a matching that recovers the prevalence of a mixture of the training "
@@ -285,7 +293,7 @@ def _bootstrap_intervals(
     uncertainties: list[Uncertainty] = []
     tails = _tails(bags, options.tail(estimates.shape[1]), freedom)
     for number, bag in enumerate(bags):
-        if bag.n_units < 2:
+        if bag.is_lonely:
             uncertainties.append(UnknownUncertainty(estimates.shape[1]))
             continue
         resampled = draw(bag, estimates[number])
@@ -303,8 +311,7 @@ def _tails(bags: SampledBags, tail: float, most: float = np.inf) -> Array:
     With C clusters a variance has C - 1 degrees of freedom, whichever way it was computed. There
     are at most ``most``.
     """
-    freedom = np.minimum(bags.freedom, most)
-    return np.where(np.isinf(freedom), tail, ndtr(-t_quantile(tail, freedom)))
+    return student_tail(tail, np.minimum(bags.freedom, most))
 
 
 def _assemble(
@@ -319,11 +326,14 @@ def _assemble(
     """Return the estimates, after the corrections that all intervals get however computed."""
     low, high, sizes, uncertainty = intervals
     low, high = ensure_minimum_width(solution.prevalence, low, high, bags, options, sizes)
-    notes, single = widen_unsupported(low, high, bags, rare), bags.n_units < 2
+    notes, single = widen_unsupported(low, high, bags, rare), bags.is_lonely
 
     def uncertainty_of(number: int) -> Uncertainty:
         return UnknownUncertainty(model.n_classes) if single[number] else uncertainty(number)
 
+    few = ~single & (bags.freedom < FEW_FREEDOM)
+    for number in np.flatnonzero(few).tolist():
+        notes[number].append(FEW_CLUSTERS_NOTE.format(freedom=bags.freedom[number]))
     return Estimates(
         classes=model.classes,
         estimate=solution.prevalence,
@@ -339,7 +349,7 @@ def _assemble(
         uncertainty_of=uncertainty_of,
         decisions=decisions,
         positions=np.arange(len(bags)),
-    )
+    ).marked(FEW_CLUSTERS, few)
 
 
 def ensure_minimum_width(
@@ -418,11 +428,12 @@ def widen_unsupported(
         If any intervals were set.
     """
     notes: list[list[str]] = [[] for _ in range(len(bags))]
-    single = np.flatnonzero(bags.n_units < 2).tolist()
+    single = np.flatnonzero(bags.is_lonely).tolist()
     for number in single:
         low[number], high[number] = 0.0, 1.0
         notes[number].append(
-            "the bag has one instance or cluster, which says almost nothing: intervals are 0 to 1"
+            "the bag has one instance or cluster (or one in each stratum), which says almost "
+            "nothing: intervals are 0 to 1"
         )
     if single:
         _warn(f"{len(single)} bag(s) have a single instance or cluster; intervals are 0 to 1")

@@ -31,7 +31,8 @@ from scipy.special import stdtr, stdtrit
 from kdey.bags import Array
 from kdey.intervals.bootstrap import BootstrapUncertainty, bootstrap_interval
 from kdey.intervals.estimate import Estimate
-from kdey.intervals.merging import MergedUncertainty
+from kdey.intervals.merging import MergedUncertainty, NoisyUncertainty
+from kdey.intervals.profile import student_tail
 from kdey.intervals.region import Uncertainty
 from kdey.model import Model
 from kdey.validation import as_numbers, make_frame
@@ -218,12 +219,15 @@ def difference(first: Estimate, second: Estimate) -> Difference:
     if draws is not None and others is not None:
         paired = shared and draws[1] == others[1]
         rho = _correlation_of_draws(draws[0], others[0]) if paired else rho
-        low, high = _interval_by_draws(first, draws[0], second, others[0], paired)
+        freedom = min(a.freedom(), b.freedom())
+        low, high = _interval_by_draws(first, draws[0], second, others[0], paired, freedom)
     else:
         cross = _shared_errors(a, b) if shared else None
         if cross is not None:
             scale = np.sqrt(np.diag(a.covariance()) * np.diag(b.covariance()))
             rho = np.clip(np.diag(cross) / np.where(scale > 0, scale, 1.0), -1.0, 1.0)
+        if _is_open(a) or _is_open(b):
+            rho = np.full_like(rho, -1.0)  # what label noise leaves open adds up
         low, high = _interval_by_zou_donner(first, second, rho)
     d = first.estimate - second.estimate
     ratio, ratio_low, ratio_high = _ratio_interval(first, second, rho)
@@ -262,11 +266,18 @@ def _check_comparable(first: Estimate, second: Estimate) -> None:
 
 def _resampled(uncertainty: Uncertainty) -> tuple[Array, int] | None:
     """Return bootstrap draws whose training replicates a seed decides, and the seed; or None."""
+    if _is_open(uncertainty):
+        return None
     inner = uncertainty.inner if isinstance(uncertainty, MergedUncertainty) else uncertainty
     if not isinstance(inner, BootstrapUncertainty):
         return None
     draws = uncertainty.bootstrap_draws()
     return None if draws is None else (draws, inner.seed)
+
+
+def _is_open(uncertainty: Uncertainty) -> bool:
+    """Return whether label noise leaves the shares open, so that draws do not tell of them."""
+    return isinstance(uncertainty, NoisyUncertainty) and uncertainty.is_open
 
 
 def _shared_errors(first: Uncertainty, second: Uncertainty) -> Array | None:
@@ -338,7 +349,12 @@ def _correlation_of_draws(first: Array, second: Array) -> Array:
 
 
 def _interval_by_draws(
-    first: Estimate, draws: Array, second: Estimate, others: Array, paired: bool
+    first: Estimate,
+    draws: Array,
+    second: Estimate,
+    others: Array,
+    paired: bool,
+    freedom: float,
 ) -> tuple[Array, Array]:
     """Return quantiles of the differences of draws, which are shuffled first unless ``paired``."""
     n = min(len(draws), len(others))
@@ -346,6 +362,7 @@ def _interval_by_draws(
         others = others[np.random.default_rng(0).permutation(len(others))]
     draws = draws[:n] - others[:n]
     tail = (1.0 - first.confidence) / 2.0 / (draws.shape[1] if first.simultaneous else 1)
+    tail = float(student_tail(tail, np.array([freedom]))[0])
     middle = first.estimate - second.estimate
     # Differences lie in [-1, 1], but bootstrap_interval expects [0, 1].
     halved = ((middle + 1.0) / 2.0, (draws + 1.0) / 2.0)

@@ -41,7 +41,7 @@ from scipy.special import ndtri, stdtrit
 
 from kdey.bags import Array, Indices
 from kdey.intervals.analytic import AnalyticUncertainty
-from kdey.intervals.merging import MergedUncertainty, StratifiedUncertainty
+from kdey.intervals.merging import MergedUncertainty, NoisyUncertainty, StratifiedUncertainty
 from kdey.intervals.moments import features, smoothed
 from kdey.intervals.region import Uncertainty
 from kdey.simplex import check_prevalence, in_class_order
@@ -342,6 +342,11 @@ Possible: TypeAlias = Callable[[Array, float, bool], tuple[float, float]]
 
 def unavailable(uncertainty: Uncertainty) -> str | None:
     """Return why sensitivity to drift cannot be computed, in a sentence; None if it can."""
+    if isinstance(uncertainty, NoisyUncertainty) and uncertainty.is_open:
+        return (
+            "sensitivity to drift needs known label noise: leave label_noise_bound out, or say by "
+            "a matrix where the wrong labels belong"
+        )
     if isinstance(uncertainty, MergedUncertainty):
         return unavailable(uncertainty.inner)
     if isinstance(uncertainty, StratifiedUncertainty):
@@ -363,6 +368,9 @@ def unavailable(uncertainty: Uncertainty) -> str | None:
 
 def _possible(uncertainty: Uncertainty, confidence: float, n_intervals: int) -> Possible:
     """Return the function that knows which shares of a bag are possible."""
+    reason = unavailable(uncertainty)
+    if reason is not None:
+        raise ValueError(reason)
     if isinstance(uncertainty, MergedUncertainty):
         inner, matrix = _possible(uncertainty.inner, confidence, n_intervals), uncertainty.matrix
         return lambda gains, factor, sampling: inner(gains @ matrix, factor, sampling)
@@ -378,9 +386,6 @@ def _possible(uncertainty: Uncertainty, confidence: float, n_intervals: int) -> 
             return max(float(low) - margin, 0.0), min(float(high) + margin, 1.0)
 
         return together
-    reason = unavailable(uncertainty)
-    if reason is not None:
-        raise ValueError(reason)
     assert isinstance(uncertainty, AnalyticUncertainty)
     return Drift(uncertainty, confidence, n_intervals).possible
 

@@ -35,6 +35,7 @@ from kdey.options import Options
 from kdey.rows.posterior import one_hot_argmax
 from kdey.status import (
     CANNOT_BE_TOLD,
+    FEW_CLUSTERS,
     FEW_LABELS,
     NOT_CONVERGED,
     TURNED_OFF,
@@ -164,7 +165,7 @@ class Estimate:
         """What is the matter apart from the fit, in the words of :mod:`kdey.status`."""
         marks = [*self.diagnostics.get("marks", ()), *([] if self.converged else [NOT_CONVERGED])]
         marks += [CANNOT_BE_TOLD] * bool(np.any(self.high - self.low > WIDE))
-        order = (CANNOT_BE_TOLD, UNSEEN_VALUES, NOT_CONVERGED, FEW_LABELS)
+        order = (CANNOT_BE_TOLD, UNSEEN_VALUES, NOT_CONVERGED, FEW_LABELS, FEW_CLUSTERS)
         return tuple(mark for mark in order if mark in marks)
 
     @property
@@ -635,7 +636,8 @@ class Estimates(Sequence[Estimate]):
         "no problem found", or parts separated by "; ": "empty", "too small" (and therefore not
         checked), "poor fit", "cannot be told" (an interval is wider than 50 points), "missing
         values", "unseen values" (in more than one of twenty instances), "not converged", "few
-        labels" (of a class in training), "only scores were checked", "only columns were checked",
+        labels" (of a class in training), "few clusters" (in which rows were drawn),
+        "only scores were checked", "only columns were checked",
         "checked one-sided", "not checked (why)", "cannot be checked (why)".
         """
         if self.statuses is not None:

@@ -37,16 +37,19 @@ from scipy.special import ndtri, stdtrit
 from kdey.bags import Array, Indices
 from kdey.intervals.bootstrap import bootstrap_interval
 from kdey.intervals.estimate import Decisions, Estimate, Estimates
+from kdey.intervals.label_noise import NoiseRates, NoisyShares
 from kdey.intervals.moments import smoothed
-from kdey.intervals.profile import wilson
+from kdey.intervals.profile import student_tail, wilson
 from kdey.intervals.region import (
     Region,
     Uncertainty,
+    hotelling,
     region_from_covariance,
     region_from_draws,
     whole_simplex,
 )
 from kdey.model import Model
+from kdey.options import Options
 from kdey.rows.posterior import one_hot_argmax
 from kdey.validation import check_classes
 
@@ -66,10 +69,21 @@ class Merging:
         The labels of the groups.
     matrix : array of shape (g, k)
         Entry (j, i) is one if group j contains class i, otherwise zero.
+    noise : NoiseRates or None
+        What is known of wrong training labels, of which shares are freed.
     """
 
     names: NDArray[Any]
     matrix: Array
+    noise: NoiseRates | None = None
+
+    @classmethod
+    def asked(
+        cls, merge: Mapping[Any, Any] | None, classes: NDArray[Any], options: Options
+    ) -> Merging:
+        """Return the groups, single classes by default, and the label noise of the options."""
+        groups = cls.identity(classes) if merge is None else cls.of(merge, classes)
+        return replace(groups, noise=NoiseRates.of(options, classes))
 
     @classmethod
     def of(cls, merge: Mapping[Any, Any], classes: NDArray[Any]) -> Merging:
@@ -128,6 +142,11 @@ class Merging:
         g, k = self.matrix.shape
         return g == k and bool((self.matrix == np.eye(k)).all())
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether every group is a class, and labels count as right."""
+        return self.is_identity and self.noise is None
+
     def apply(self, estimate: Estimate) -> Estimate:
         """Return the estimate of the groups, with the intervals of their sums.
 
@@ -142,6 +161,13 @@ class Merging:
         -------
         Estimate
         """
+        inner = estimate.uncertainty
+        if isinstance(inner, NoisyUncertainty):
+            # The bounds on sums follow from the labels, and not from those on their parts.
+            members = self.matrix @ inner.members
+            return replace(self, matrix=members, noise=inner.noise).apply(inner.plain)
+        if self.noise is not None:
+            return self._without_noise(estimate, self.noise)
         if self.is_identity:
             return replace(estimate, classes=self.names)
         shares = self.matrix @ estimate.estimate
@@ -169,6 +195,21 @@ class Merging:
             training_prevalence=self.matrix @ estimate.training_prevalence,
             uncertainty=uncertainty,
             decisions=self.decisions(estimate.decisions),
+        )
+
+    def _without_noise(self, plain: Estimate, noise: NoiseRates) -> Estimate:
+        """Return the estimate of groups of true classes; see ``label_noise.py``."""
+        merged = replace(self, noise=None).apply(plain)
+        found = noise.corrected(plain, merged, self.matrix)
+        return replace(
+            merged,
+            estimate=found.estimate,
+            low=found.low,
+            high=found.high,
+            diagnostics={**merged.diagnostics, "notes": [*merged.notes, noise.note]},
+            uncertainty=NoisyUncertainty(
+                plain.uncertainty, found.matrix, self.matrix, noise, found, plain
+            ),
         )
 
     def _notes(self, widths: Array, is_sum: NDArray[np.bool_]) -> list[str]:
@@ -207,7 +248,7 @@ class Merging:
 
     def apply_all(self, estimates: Estimates) -> Estimates:
         """Return the estimates of the groups of many bags, as :meth:`apply` does of one."""
-        if self.is_identity:
+        if self.is_plain and not estimates.options.has_label_noise:
             return replace(estimates, classes=self.names)
         if estimates.labelled is not None or estimates.separate is not None:
             raise ValueError(
@@ -217,6 +258,17 @@ class Merging:
         merged = [self.apply(estimate) for estimate in estimates]
         shape = (len(merged), len(self.names))
         inner, matrix, counted = estimates.uncertainty_of, self.matrix, estimates.counted
+
+        numbers = estimates.positions.tolist()
+        noisy: dict[int, Estimate] = {}
+        if estimates.options.has_label_noise:
+            noisy = dict(zip(numbers, merged, strict=True))
+
+        def uncertainty_of(position: int) -> Uncertainty:
+            if noisy:
+                return noisy[position].uncertainty
+            return MergedUncertainty(inner(position), matrix)
+
         return replace(
             estimates,
             classes=self.names,
@@ -224,7 +276,7 @@ class Merging:
             low=np.reshape([part.low for part in merged], shape),
             high=np.reshape([part.high for part in merged], shape),
             training_prevalence=matrix @ estimates.training_prevalence,
-            uncertainty_of=lambda position: MergedUncertainty(inner(position), matrix),
+            uncertainty_of=uncertainty_of,
             decisions=self.decisions(estimates.decisions),
             counted=None if counted is None else counted @ matrix.T,
             notes=[list(part.notes) for part in merged],
@@ -298,10 +350,60 @@ class MergedUncertainty(Uncertainty):
         """Return the joint region of all groups."""
         draws, centre = self.bootstrap_draws(), self.centre()
         if draws is not None:
-            return region_from_draws(draws.mean(axis=0), draws, confidence, self.n_labels)
+            middle, freedom = draws.mean(axis=0), self.freedom()
+            return region_from_draws(middle, draws, confidence, self.n_labels, freedom)
         if centre is None:
             return whole_simplex(len(self.matrix), confidence)
         return region_from_covariance(centre, self.covariance(), self.freedom(), confidence)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyUncertainty(MergedUncertainty):
+    """The uncertainty of sums of true classes, estimated from training labels that are wrong.
+
+    Covariance and draws are those of sampling; the region holds for every noise that is possible.
+
+    Attributes
+    ----------
+    members : array of shape (g, k)
+        The classes of each sum; ``matrix`` has the coefficients of the apparent shares.
+    noise : NoiseRates
+    found : NoisyShares
+    plain : Estimate
+        Of the labels as they are.
+    """
+
+    members: Array
+    noise: NoiseRates
+    found: NoisyShares
+    plain: Estimate
+
+    @property
+    def is_open(self) -> bool:
+        """Whether shares are not known even without an error of sampling."""
+        return bool((self.found.spread > 0).any())
+
+    def region(self, confidence: float) -> Region:
+        """Return the joint region of all sums.
+
+        What noise leaves open is put into an ellipsoid, and the region is the smallest of a family
+        that contains its sum with that of sampling.
+        """
+        if not self.is_open:
+            return super().region(confidence)
+        apparent = self.inner.centre()
+        apparent = self.plain.estimate if apparent is None else apparent
+        middle, g = self.found.middle, len(self.matrix)
+        covariance = middle @ self.inner.covariance() @ middle.T
+        if not np.isfinite(covariance).all():
+            return whole_simplex(g, confidence)
+        freedom = self.inner.freedom()
+        open_part = (
+            np.diag(self.found.spread**2) * g / hotelling(max(g - 1, 1), freedom, confidence)
+        )
+        ratio = np.sqrt(np.trace(open_part) / max(float(np.trace(covariance)), 1e-300))
+        total = covariance * (1.0 + ratio) + open_part * (1.0 + 1.0 / ratio)
+        return region_from_covariance(middle @ apparent, total, freedom, confidence)
 
 
 def _with_share(mix: Array, members: Array, t: float) -> Array:
@@ -371,7 +473,8 @@ def intervals_of_sums(
     tail = (1.0 - estimate.confidence) / 2.0 / (g if estimate.simultaneous else 1)
     draws = uncertainty.bootstrap_draws()
     if draws is not None:
-        low, high = bootstrap_interval(shares, draws, tail, "percentile")
+        own = float(student_tail(tail, np.array([uncertainty.freedom()]))[0])
+        low, high = bootstrap_interval(shares, draws, own, "percentile")
     else:
         variance = np.diag(uncertainty.covariance())
         quantile = _quantile(estimate, g, uncertainty.freedom())
@@ -494,7 +597,7 @@ class StratifiedUncertainty(Uncertainty):
             inside = np.clip(draws, 0.0, None)
             inside /= inside.sum(axis=1, keepdims=True)
             estimate = self.shares @ self.estimates
-            return region_from_draws(estimate, inside, confidence, self.n_labels)
+            return region_from_draws(estimate, inside, confidence, self.n_labels, self.freedom())
         return region_from_covariance(self.centre(), self.covariance(), self.freedom(), confidence)
 
 

@@ -37,7 +37,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtr, ndtri, stdtrit
 
 from kdey.bags import Array, Indices
 from kdey.intervals.moments import MomentEquations, freedom_of_sums, smoothed
@@ -624,6 +624,14 @@ def t_quantile(tail: float, freedom: Array) -> Array:
     if few.any():
         out[few] = -stdtrit(f[few], tail)
     return np.asarray(out)
+
+
+def student_tail(tail: float, freedom: Array) -> Array:
+    """Return the normal tail whose quantile is that of Student's t, in the shape of ``freedom``.
+
+    Quantiles of normal draws are then as far out as few degrees of freedom demand.
+    """
+    return np.where(np.isinf(freedom), tail, ndtr(-t_quantile(tail, freedom)))
 
 
 def wilson(prevalence: Array, sizes: Array, tail: Array | float) -> tuple[Array, Array]:

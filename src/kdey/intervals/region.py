@@ -179,7 +179,7 @@ def region_from_covariance(
     prevalence = np.maximum(prevalence, -0.8 * offset)
     jacobian = _log_ratio_slopes(prevalence, offset)
     precision = _inverse(jacobian @ covariance @ jacobian.T)
-    threshold = _hotelling(max(k - 1, 1), freedom, confidence)
+    threshold = hotelling(max(k - 1, 1), freedom, confidence)
     return Region(log_ratios(prevalence, offset), precision, threshold, offset, confidence)
 
 
@@ -219,10 +219,10 @@ def region_from_draws(
     distances = np.einsum("ni,ij,nj->n", deviations, precision, deviations)
     threshold = float(np.quantile(distances, confidence))
     if missing.any():  # the draws do not show how far the truth may be
-        threshold = max(threshold, _hotelling(max(k - 1, 1), np.inf, confidence))
+        threshold = max(threshold, hotelling(max(k - 1, 1), np.inf, confidence))
     if math.isfinite(freedom):
         d = max(k - 1, 1)
-        threshold *= _hotelling(d, freedom, confidence) / _hotelling(d, np.inf, confidence)
+        threshold *= hotelling(d, freedom, confidence) / hotelling(d, np.inf, confidence)
     return Region(centre, precision, threshold, offset, confidence)
 
 
@@ -260,7 +260,7 @@ def _offset(errors: Array) -> Array:
     return np.maximum(5.0 * errors, MIN_OFFSET)
 
 
-def _hotelling(dimension: int, freedom: float, confidence: float) -> float:
+def hotelling(dimension: int, freedom: float, confidence: float) -> float:
     """Return the quantile of Hotelling's T squared; of chi-square for large ``freedom``."""
     rest = max(freedom - dimension + 1.0, 1.0)
     if rest > 1e6:

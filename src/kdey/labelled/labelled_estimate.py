@@ -57,7 +57,14 @@ from kdey.labelled.shares import (
 )
 from kdey.matching import Solution, exact_solution
 from kdey.model import Model
-from kdey.options import LABEL_SHIFT, LABELS, PREDICTION_POWERED, WAYS, Options
+from kdey.options import (
+    LABEL_SHIFT,
+    LABELLED_NOISE,
+    LABELS,
+    PREDICTION_POWERED,
+    WAYS,
+    Options,
+)
 from kdey.rows import Rows
 from kdey.rows.posterior import RatioMap
 
@@ -230,6 +237,10 @@ def estimate_labelled(
             "labelled and fpc cannot be used together: ask for the bag itself (target='bag'), or "
             "leave one of the two out"
         )
+    if options.variance_strata is not None:
+        raise ValueError("labelled and variance_strata cannot be used together: leave one out")
+    if options.has_label_noise:
+        raise ValueError(LABELLED_NOISE)
     sample = labelled_sample(
         labelled,
         model.classes,

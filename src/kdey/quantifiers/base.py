@@ -417,7 +417,11 @@ class BaseQuantifier(BaseEstimator):
                 clusters=clusters,
                 n_threads=place.n_threads,
             )
-        return estimates if merge is None else estimates.merge(merge)
+        if merge is None and not options.has_label_noise:
+            return estimates
+        from kdey.intervals.merging import Merging  # slow to import
+
+        return Merging.asked(merge, model.classes, options).apply_all(estimates)
 
     def _labelled(
         self,

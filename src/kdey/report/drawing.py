@@ -76,6 +76,7 @@ _PLAIN_STATUS = {
     status.NOT_CONVERGED: "the calculation did not settle",
     status.ALIKE: "groups cannot be told apart",
     status.FEW_LABELS: "a class with few training examples",
+    status.FEW_CLUSTERS: "drawn in few clusters",
     status.NO_LABELS: "no known labels",
     status.MISSING_STRATA: "a part of the population is missing",
     status.ONE_SIDED: "partly checked",
