@@ -12,7 +12,8 @@ separate interval are the shares with :math:`S = \pm z_{\alpha/2}`.
 
 **A group does not belong** to the others if its estimate is too far out under :math:`\pi_g`: the
 smaller of the chances :math:`\int \pi_g(t) \Phi(\mp S_g(t)) \, dt` of an estimate as large or as
-small, doubled, is below 0.05 over the number of shares that are tested.
+small, doubled, is below 0.05 over the number of shares that are tested. The normal probability is
+at least that of such a count among error-free labels, whose tails are longer where it is small.
 
 **Valid for each group.** Any function :math:`u_g(t) \in [0, 1]` that does not depend on the rows of
 group g gives a valid interval of it (Yu and Hoff, Biometrika 105, 2018): all shares t with
@@ -77,6 +78,10 @@ class SeparateEnds:
     def __len__(self) -> int:
         """Return the number of groups."""
         return self.shares.shape[1]
+
+    def estimate(self, label: int) -> Array:
+        """Return the separate estimates of a class, shape (G,)."""
+        return np.asarray(self.shares[len(self.scores) // 2, :, label])
 
     def take(self, groups: Indices) -> SeparateEnds:
         """Return those of some groups."""
@@ -144,7 +149,7 @@ class OtherGroups:
     ) -> None:
         k, scale, edges = self.mean.shape[1], float(np.median(sizes)), _edges()
         middles, into = (edges[1:] + edges[:-1]) / 2.0, members[wanted]
-        smallest = np.ones(len(into))
+        smallest, own = np.ones(len(into)), sizes[wanted]
         for label in range(k):
             below = ndtr(ends.scores_of(label, edges))
             predicted = _predictive(below[:, :-1] - below[:, 1:], scale)[wanted]
@@ -153,7 +158,13 @@ class OtherGroups:
             self.spread[into, label] = np.sqrt(np.maximum(variance, 0.0))
             above = ndtr(-ends.scores_of(label, middles))[wanted]
             larger = np.minimum((predicted * above).sum(axis=1), 1.0)
-            smallest = np.minimum(smallest, np.minimum(larger, 1.0 - larger))
+            chance = np.minimum(larger, 1.0 - larger)
+            for g in np.flatnonzero(chance * len(self.p_value) < FALSE_ALARM).tolist():
+                least, most = _chances_of_counts(ends.estimate(label)[wanted][g], own[g], middles)
+                larger = predicted[g] @ np.maximum(above[g], least)
+                smaller = predicted[g] @ np.maximum(1.0 - above[g], most)
+                chance[g] = min(larger, smaller)
+            smallest = np.minimum(smallest, chance)
         # Both shares of two classes are one test.
         self.p_value[into] = np.minimum(2.0 * smallest * max(k - 1, 1), 1.0)
 
@@ -229,6 +240,18 @@ def _predictive(masses: Array, scale: float) -> Array:
         first, last = max(centre - wide, 0.0), min(centre + wide, 1.0)
     others = softmax(each.sum(axis=0) - each, axis=1)
     return np.asarray(others @ chances)
+
+
+def _chances_of_counts(estimate: float, size: int, t: Array) -> tuple[Array, Array]:
+    """Return chances of at least and of at most this share of error-free labels.
+
+    An estimate by a classifier is less certain: that of a small group with a rare class is not as
+    surprising as its score says.
+    """
+    count = size * float(np.clip(estimate, 0.0, 1.0))
+    least = betainc(count, size - count + 1.0, t) if count > 0.0 else np.ones_like(t)
+    most = betainc(size - count, count + 1.0, 1.0 - t) if count < size else np.ones_like(t)
+    return least, most
 
 
 def _crossing(t: Array, excess: Array) -> Array:
