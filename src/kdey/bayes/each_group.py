@@ -6,13 +6,13 @@ this many standard deviations above what a group with the share t would show, so
 separate interval are the shares with :math:`S = \pm z_{\alpha/2}`.
 
 **What the others say.** The shares of groups are :math:`\mathrm{Beta}(\kappa\mu,
-\kappa(1 - \mu))`, as in ``pooling.py``, and one group in twenty has any share. On a grid of
+\kappa(1 - \mu))`, as in ``pooling.py``, and one group in a hundred has any share. On a grid of
 :math:`(\mu, \kappa)` the likelihood of the other groups gives the predictive distribution
 :math:`\pi_g` of the share of group g, which has not seen g.
 
 **A group does not belong** to the others if its estimate is too far out under :math:`\pi_g`: the
 smaller of the chances :math:`\int \pi_g(t) \Phi(\mp S_g(t)) \, dt` of an estimate as large or as
-small, doubled, is below 0.05 over the number of shares that are tested. The normal probability is
+small, doubled, is below 0.02 over the number of shares that are tested. The normal probability is
 at least that of such a count among error-free labels, whose tails are longer where it is small.
 
 **Valid for each group.** Any function :math:`u_g(t) \in [0, 1]` that does not depend on the rows of
@@ -24,28 +24,34 @@ It is narrowest, on average over :math:`\pi_g`, if u makes the chance least that
 others has an estimate that is accepted at t. Where the share of the group is as the others lead us
 to expect, the interval is narrower than the separate one; where it is not, it is wider; it covers
 in either case. One group in ten may have any share, so that far from the others the interval
-becomes the separate one again.
+becomes the separate one again. The estimate of a group is pooled, as far as that stays inside
+its interval.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, ndtr, ndtri, softmax
 
-from kdey.bags import Array, Indices
+from kdey.bags import Array, Indices, offsets_of
+from kdey.bayes.pooling import GroupTree, TemplateDraws, shrink_groups
+from kdey.options import EACH_GROUP
 
 #: Groups that are needed to say something of another one.
 FEWEST = 5
 #: Tails of the separate intervals that scores are read from, relative to that asked for.
 LEVELS = (0.04, 0.2, 1.0, 2.0)
 #: Chance that some group of a table is said not to belong where all do.
-FALSE_ALARM = 0.05
+FALSE_ALARM = 0.02
+#: Groups are not said to be all alike where the least of their p-values, adjusted, is below this.
+_HINT = 0.2
 #: Share of groups that may have any share: where the others are learnt from, and in intervals.
-_STRANGE, _WIDE = 0.05, 0.1
-_CELLS, _MEANS, _CONCENTRATIONS = 400, 25, 12
+_STRANGE, _WIDE = 0.01, 0.1
+_CELLS, _MEANS, _CONCENTRATIONS = 200, 21, 12
 #: Shares of the error that may lie above an accepted estimate, and scores at which they are tried.
 _SPLITS, _SCORES = np.linspace(0.02, 0.98, 49), np.linspace(3.2, -3.2, 81)
 #: Numbers per array of a chunk of groups, which bounds the memory.
@@ -107,9 +113,7 @@ class SeparateEnds:
     def shares_at(self, scores: Array) -> Array:
         """Return the shares (G, k, n) that have these scores (n,)."""
         flat = self.shares.reshape(len(self.scores), -1)
-        place = np.clip(
-            np.searchsorted(-self.scores, -scores, side="right") - 1, 0, len(flat) - 2
-        )
+        place = np.clip(np.searchsorted(-self.scores, -scores, side="right") - 1, 0, len(flat) - 2)
         part = (scores - self.scores[place]) / np.diff(self.scores)[place]
         out = flat[place] + part[:, None] * np.diff(flat, axis=0)[place]
         return np.clip(out, 0.0, 1.0).T.reshape(*self.shares.shape[1:], len(scores))
@@ -211,6 +215,98 @@ class OtherGroups:
         return _crossing(t, _SCORES - most), _crossing(t[..., ::-1], (fewest - _SCORES)[..., ::-1])
 
 
+@dataclass(frozen=True, eq=False)
+class LeaningGroups:
+    """Estimates of G groups that lean on one another, and how far they do.
+
+    Attributes
+    ----------
+    estimate, low, high : arrays of shape (G, k)
+    strange : bool array of shape (G,)
+        Groups that do not belong to the others: their estimates and intervals are the separate
+        ones, except that an interval that holds for each group may lean a little.
+    shrinkage : array of shape (G,)
+        From 0 to 1; zero for groups that do not belong.
+    alike : bool
+        Whether nothing shows that groups differ.
+    converged : bool
+    """
+
+    estimate: Array
+    low: Array
+    high: Array
+    strange: NDArray[np.bool_]
+    shrinkage: Array
+    alike: bool
+    converged: bool
+
+
+def lean_on_others(
+    templates: TemplateDraws,
+    posteriors: NDArray[np.floating],
+    sizes: Indices,
+    ends: SeparateEnds,
+    tail: float,
+    *,
+    parents: Indices | None = None,
+    positions: Indices | None = None,
+    covers: str = EACH_GROUP,
+    target: str = "population",
+    **effort: Any,
+) -> LeaningGroups:
+    """Return estimates that lean on the other groups, with intervals.
+
+    Parameters
+    ----------
+    templates : TemplateDraws
+    posteriors : array of shape (m, d)
+    sizes : int64 array of shape (G,)
+        All positive.
+    ends : SeparateEnds
+    tail : float
+        Half the probability outside each interval.
+    parents : int64 array of shape (G,), optional
+    positions : int64 array, optional
+        Rows of ``posteriors``, group after group.
+    covers : {"each-group", "average-group"}
+        Whether intervals hold for each group, or on average over those that belong together.
+    target : {"population", "bag"}
+    **effort
+        Of :func:`~kdey.bayes.pooling.shrink_groups`.
+    """
+    parents = np.zeros(len(sizes), dtype=np.int64) if parents is None else parents
+    others = OtherGroups.of(ends, sizes, parents)
+    strange = others.strange
+    own, offsets = np.flatnonzero(~strange), offsets_of(sizes)
+    at = np.arange(offsets[-1]) if positions is None else positions
+    rows = np.concatenate([at[offsets[g] : offsets[g + 1]] for g in own])
+    numbers = np.unique(parents[own], return_inverse=True)[1]
+    tree = GroupTree.of(sizes[own], numbers)
+    drawn = shrink_groups(templates, posteriors, tree, positions=rows, **effort)
+    q = float(-ndtri(tail))
+    separate = ends.shares_at(np.array([q, 0.0, -q])).transpose(2, 0, 1)
+    low, estimate, high = separate.copy()
+    shrinkage = np.zeros(len(sizes))
+    estimate[own], shrinkage[own] = drawn.estimate(target), drawn.shrinkage
+    low[own], high[own] = drawn.interval(tail, target)
+    if covers == EACH_GROUP:
+        low, high = others.intervals(ends, tail, drawn.common_variance())
+        low, high = np.minimum(low, separate[1]), np.maximum(high, separate[1])
+        estimate = _inside(separate[1], estimate, low, high)
+    hint = others.p_value.min() * len(sizes) < _HINT
+    alike = not (drawn.told_apart or hint)
+    return LeaningGroups(estimate, low, high, strange, shrinkage, alike, drawn.converged)
+
+
+def _inside(start: Array, end: Array, low: Array, high: Array) -> Array:
+    """Return the points (G, k) nearest to ``end`` on the way to it that lie in all intervals."""
+    move = end - start
+    room = np.where(move > 0.0, high - start, start - low)
+    share = np.where(np.abs(move) > room, room / np.maximum(np.abs(move), 1e-300), 1.0)
+    inside = start + share.min(axis=1, keepdims=True) * move
+    return np.clip(inside, low, high)  # exactly, not up to rounding
+
+
 def _edges() -> Array:
     return np.linspace(0.0, 1.0, _CELLS + 1)
 
@@ -226,12 +322,13 @@ def _predictive(masses: Array, scale: float) -> Array:
         Median size of a group: the concentration is tried around it.
     """
     edges, u = _edges(), (np.arange(_CONCENTRATIONS) + 0.5) / _CONCENTRATIONS
+    middles = (edges[1:] + edges[:-1]) / 2.0
     kappa, (first, last) = scale * (1.0 - u) / u, (0.0, 1.0)
-    for _ in range(3):
+    for _ in range(2):
         step = (last - first) / (_MEANS + 1)
         mu = np.clip(np.linspace(first + step, last - step, _MEANS), 1e-6, 1.0 - 1e-6)
-        a = (mu[:, None] * kappa).ravel()[:, None]
-        chances = np.diff(betainc(a, ((1.0 - mu)[:, None] * kappa).ravel()[:, None], edges))
+        a, b = (np.outer(share, kappa).reshape(-1, 1) - 1.0 for share in (mu, 1.0 - mu))
+        chances = softmax(a * np.log(middles) + b * np.log1p(-middles), axis=1)
         each = np.log((1.0 - _STRANGE) * (masses @ chances.T) + _STRANGE / _CELLS)
         weights = softmax(each.sum(axis=0))
         centre = weights @ np.repeat(mu, _CONCENTRATIONS)

@@ -22,9 +22,9 @@ boundary say :math:`N(l, L)` of :math:`\eta` and those behind it :math:`N(r, R)`
 
 .. math:: \frac{N(r - l;\, 0,\, C + 1.5^2 I)}{N(r - l;\, 0,\, C)} .
 
-Under a random walk its mean is one, so that one in twenty series at most has a factor above 20
-times its number of boundaries: jumps beyond are *found*, one after the other, each with a new
-:math:`\sigma`. Where a jump lies is uncertain by a period or two, and whether there is one at all
+It is averaged over :math:`\sigma`, since a jump that is not reckoned with makes the steps look
+large. Under a random walk its mean is one, so that one in twenty tables at most has a factor above
+20 times the number of boundaries: jumps beyond are *found*, one after the other. Where a jump lies is uncertain by a period or two, and whether there is one at all
 where the factor is smaller: the evidence of every place near by says how likely it is, and each
 draw of the templates has its own draw of the places. The band opens by what they differ.
 """
@@ -204,9 +204,7 @@ class _Jump:
     is_found: bool
 
 
-def _drawn_places(
-    jumps: Sequence[_Jump], n: int, rng: np.random.Generator
-) -> NDArray[np.bool_]:
+def _drawn_places(jumps: Sequence[_Jump], n: int, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Return where a draw has jumps, (n,)."""
     places = np.zeros(n, dtype=np.bool_)
     for jump in jumps:
@@ -281,13 +279,17 @@ class _Walk:
         series = np.cumsum(~inside) - 1
         n_boundaries = np.bincount(series)[series] - 1.0
         places = np.zeros(len(inside), dtype=np.bool_)
-        # A factor this large is one in twenty series of a table without jumps.
+        # One in twenty tables without jumps has a factor as large.
         enough = np.log(max(inside.sum(), 1.0) / _FALSE_ALARM)
         for _ in range(_MOST_ROUNDS):
             modes, _, evidence, _ = self._modes(places)
-            best = int(evidence.argmax())
-            eta, sigma = modes[best], float(SIGMAS[::-1][best])
-            factors = self._bayes_factors(eta, sigma, places)
+            each = [
+                self._bayes_factors(eta, float(sigma), places)
+                for eta, sigma in zip(modes, SIGMAS[::-1], strict=True)
+            ]
+            # A jump that is not reckoned with makes sigma large: both are judged together.
+            joint = evidence[:, None] + np.array(each)
+            factors = logsumexp(joint, axis=0) - logsumexp(evidence)
             factors[~inside | _beside(places, series)] = -np.inf
             new = _peaks(factors, series, enough)
             if not new.any():
@@ -296,16 +298,23 @@ class _Walk:
         odds = factors + np.log(_EXPECTED / np.maximum(n_boundaries, 1.0))
         maybe = _peaks(odds, series, np.log(_RECKONED))
         found = np.flatnonzero(places)
-        jumps = [self._placed(eta, sigma, places, place, 1.0) for place in found.tolist()]
-        for place in np.flatnonzero(maybe).tolist():
-            chance = 1.0 / (1.0 + np.exp(-odds[place]))
-            jumps.append(self._placed(eta, sigma, places, place, chance))
-        return jumps
+        chances = 1.0 / (1.0 + np.exp(-odds))
+        chances[found] = 1.0
+        return [
+            self._placed(modes, joint[:, place].argmax(), places, place, float(chances[place]))
+            for place in np.flatnonzero(places | maybe).tolist()
+        ]
 
     def _placed(
-        self, eta: Array, sigma: float, places: NDArray[np.bool_], place: int, chance: float
+        self,
+        modes: list[Array],
+        best: np.intp,
+        places: NDArray[np.bool_],
+        place: int,
+        chance: float,
     ) -> _Jump:
         """Return a jump with the chances of the places near by, by their evidence."""
+        eta, sigma = modes[best], float(SIGMAS[::-1][best])
         steps, others = self.tree.steps, places.copy()
         others[place] = False
         series = np.cumsum(np.isnan(steps))
@@ -320,7 +329,7 @@ class _Walk:
 
     def _bayes_factors(self, eta: Array, sigma: float, places: NDArray[np.bool_]) -> Array:
         """Return logarithms of the Bayes factors of jumps before each period, shape (G,)."""
-        (n, d), steps = eta.shape, self.tree.steps
+        n, steps = len(eta), self.tree.steps
         _, gradient, information = self._likelihood(eta)
         pull = gradient + (information @ eta[:, :, None])[:, :, 0]
         variances = np.where(np.isnan(steps), np.inf, sigma**2 * steps + _JUMP**2 * places)
@@ -467,9 +476,7 @@ class _Precision:
         return out
 
 
-def _precision(
-    steps: Array, sigma: float, jumps: NDArray[np.bool_] | bool = False
-) -> _Precision:
+def _precision(steps: Array, sigma: float, jumps: NDArray[np.bool_] | bool = False) -> _Precision:
     """Return the precision of a random walk whose steps take so long (NaN: a series starts)."""
     starts = np.isnan(steps)
     variances = sigma**2 * steps + _JUMP**2 * np.asarray(jumps)
