@@ -13,9 +13,9 @@ the error of the templates is a part of what limits must cover. Of every table w
 
 ``--kinds`` draws other tables, of 30 groups, half of 15 and half of 60 instances, on three sets:
 equal groups, groups that differ, groups whose share goes with their size, and groups that are alike
-but for four *moderate* outliers (two standard errors off) and a *far* one (85 % of them are of the
-rarest class). Of each we keep how often intervals cover and how wide they are, by the kind and the
-size of a group, for four ways: separate, pooled without setting any group apart, pooled with
+but for four *moderate* outliers (two standard errors off in a random class) and a *far* one (85 %
+of it are of the rarest class). Of each we keep how often intervals cover and how wide they are, by
+the kind and the size of a group, for four ways: separate, pooled without setting any group apart, pooled with
 outliers set apart ("average-group"), and valid for each group ("each-group"); and whether groups
 are said not to belong. The chains are short (six draws of the templates, 150 sweeps).
 
@@ -65,7 +65,7 @@ MEANS = (
 KINDS_FILE, KINDS_SUMMARY = RAW / "outliers.jsonl", RESULTS / "outliers.csv"
 KINDS_SETS = ("uci-multi/academic-success", "uci-extra/page-blocks", "uci-binary/spambase")
 #: Kinds of tables, by the concentration of their groups.
-TABLES = {"equal": 1e6, "different": 10.0, "mixed": 200.0, "outlier": 200.0}
+TABLES = {"outlier": 200.0, "equal": 1e6, "mixed": 200.0, "different": 10.0}
 #: Splits of each set.
 KINDS_SPLITS, KINDS_GROUPS, MODERATE, FAR = 10, 30, slice(0, 4), 5
 WAYS = ("separate", "pooled", "average-group", "each-group")
@@ -159,11 +159,11 @@ def draw_kinds(
         label = int(mean.argmax())
         truth[sizes == 60] = with_share(label, 0.6 * mean[label])
     if table == "outlier":
-        label = int(mean.argmin())
         for group in range(*MODERATE.indices(KINDS_GROUPS)):
+            label = int(rng.integers(k))
             error = np.sqrt(mean[label] * (1.0 - mean[label]) / sizes[group])
             truth[group] = with_share(label, min(mean[label] + 2.0 * error, 0.95))
-        truth[FAR] = with_share(label, 0.85)
+        truth[FAR] = with_share(int(mean.argmin()), 0.85)
     labels = [rng.choice(k, n, p=p) for n, p in zip(sizes, truth, strict=True)]
     positions = [rng.choice(members[label]) for label in np.concatenate(labels)]
     return truth, sizes, np.array(positions)
@@ -172,7 +172,7 @@ def draw_kinds(
 def outcome_of_kind(name: str, table: str, seed: int) -> dict[str, float]:
     """Return what one table of a kind gave: coverage and width of each kind of group."""
     quantifier, pool, members = scored(name, FIRST_SPLIT + seed % KINDS_SPLITS)
-    rng = np.random.default_rng([30, KINDS_SETS.index(name), list(TABLES).index(table), seed])
+    rng = np.random.default_rng([30, KINDS_SETS.index(name), sorted(TABLES).index(table), seed])
     truth, sizes, positions = draw_kinds(members, table, rng)
     posteriors, tail, made = pool[positions], 0.025, {}
     with warnings.catch_warnings():
@@ -222,9 +222,9 @@ def run_kinds(tables: int) -> None:
     quiet()
     KINDS_FILE.parent.mkdir(parents=True, exist_ok=True)
     done = {(row["set"], row["table"], row["seed"]) for row in read_raw(KINDS_FILE)}
-    for seed in range(tables):
-        for name in KINDS_SETS:
-            for table in TABLES:
+    for table in TABLES:
+        for seed in range(tables):
+            for name in KINDS_SETS:
                 if (name, table, seed) not in done:
                     row = {"set": name, "table": table, "seed": seed}
                     row |= {k: round(v, 5) for k, v in outcome_of_kind(name, table, seed).items()}

@@ -24,8 +24,9 @@ boundary say :math:`N(l, L)` of :math:`\eta` and those behind it :math:`N(r, R)`
 
 It is averaged over :math:`\sigma`, since a jump that is not reckoned with makes the steps look
 large. Under a random walk its mean is one, so that one in twenty tables at most has a factor above
-20 times the number of boundaries: jumps beyond are *found*, one after the other. Where a jump lies is uncertain by a period or two, and whether there is one at all
-where the factor is smaller: the evidence of every place near by says how likely it is, and each
+20 times the number of boundaries: jumps beyond are *found*, one after the other. Where a jump lies
+is uncertain by a period or two, and whether there is one at all where the factor is smaller: the
+evidence of every place near by says how likely it is, and each
 draw of the templates has its own draw of the places. The band opens by what they differ.
 """
 
