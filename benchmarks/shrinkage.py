@@ -15,9 +15,9 @@ the error of the templates is a part of what limits must cover. Of every table w
 equal groups, groups that differ, groups whose share goes with their size, and groups that are alike
 but for four *moderate* outliers (two standard errors off in a random class) and a *far* one (85 %
 of it are of the rarest class). Of each we keep how often intervals cover and how wide they are, by
-the kind and the size of a group, for four ways: separate, pooled without setting any group apart, pooled with
-outliers set apart ("average-group"), and valid for each group ("each-group"); and whether groups
-are said not to belong. The chains are short (six draws of the templates, 150 sweeps).
+the kind and the size of a group, for four ways: separate, pooled without setting any group apart,
+pooled with outliers set apart ("average-group"), and valid for each group ("each-group"); and
+whether groups are said not to belong. The chains are short (six draws of the templates, 150 sweeps).
 
 ``--run`` adds splits to ``build/benchmarks/shrinkage.jsonl``, all cells in turn, until there are
 ``--splits``; stopped, it goes on from there. ``--summary`` writes ``results/shrinkage.csv``,

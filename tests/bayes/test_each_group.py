@@ -46,22 +46,24 @@ def test_intervals_without_others_are_the_separate_ones() -> None:
     others, ends = others_of(np.linspace(0.1, 0.9, 30))
     low, high = others.intervals(ends, TAIL, NONE)
     inner = slice(8, 22)  # the ends of the range are as far from the others as any group is
-    np.testing.assert_allclose((high - low)[inner], 2 * 1.96 * ERROR, rtol=0.02)
+    np.testing.assert_allclose((high - low)[inner], 2 * 1.96 * ERROR, rtol=0.06)
     assert not others.strange.any()
 
 
 @pytest.mark.parametrize("truth", [0.3, 0.42, 0.55, 0.85], ids=["as-others", "two", "four", "far"])
 def test_each_group_is_covered(truth: float) -> None:
     """The oracle: coverage of one share among thirty equal ones, over the normal distribution."""
-    rng = np.random.default_rng(0)
+    rng, tries = np.random.default_rng(0), 400
+    estimates = truth + ERROR * ndtri((np.arange(tries) + 0.5) / tries)
     covered, width = [], []
-    for estimate in truth + ERROR * ndtri(np.linspace(0.0025, 0.9975, 200)):
-        estimates = np.append(0.3 + ERROR * rng.normal(size=30), estimate)
-        others, ends = others_of(estimates)
-        low, high = others.intervals(ends.take(np.arange(31)), TAIL, NONE)
-        covered.append(low[30, 0] <= truth <= high[30, 0])
-        width.append(high[30, 0] - low[30, 0])
-    assert 0.93 <= np.mean(covered) <= 0.975
+    for _ in range(3):  # what others say of the last group does not depend on its own estimate
+        others = others_of(np.append(0.3 + ERROR * rng.normal(size=30), truth))[0]
+        same = [np.tile(values[30], (tries, 1)) for values in (others.mean, others.spread)]
+        made = OtherGroups(*same, np.ones(tries))
+        low, high = made.intervals(normal_ends(estimates), TAIL, NONE)
+        covered.append(((low <= truth) & (truth <= high))[:, 0].mean())
+        width.append((high - low)[:, 0].mean())
+    assert 0.94 <= np.mean(covered) <= 0.96
     assert np.mean(width) <= (0.9 if truth == 0.3 else 1.5) * 2 * 1.96 * ERROR
 
 
@@ -89,13 +91,13 @@ def test_groups_are_held_against_those_of_their_parent() -> None:
     made = OtherGroups.of(ends, sizes, np.append(parents, 2))  # the last has no sibling
     assert not made.strange[:20].any()
     np.testing.assert_allclose(made.mean[:20, 0], np.repeat([0.2, 0.8], 10), atol=0.05)
-    assert made.spread[20, 0] > 0.2
+    assert made.spread[20, 0] > 0.15
     np.testing.assert_allclose(made.mean[20, 0], 0.5, atol=0.1)
 
 
 def test_a_small_count_is_not_as_surprising_as_its_score() -> None:
     t = np.array([0.05, 0.5])
-    least, most = _chances_of_counts(4 / 15, 15, t)
+    least = _chances_of_counts(4 / 15, 15, t)[0]
     expected = 1 - sum(
         np.array([1, 15, 105, 455])[j] * t**j * (1 - t) ** (15 - j) for j in range(4)
     )

@@ -84,7 +84,7 @@ class SeparateEnds:
 
     def __len__(self) -> int:
         """Return the number of groups."""
-        return self.shares.shape[1]
+        return int(self.shares.shape[1])
 
     def estimate(self, label: int) -> Array:
         """Return the separate estimates of a class, shape (G,)."""
@@ -141,12 +141,12 @@ class OtherGroups:
         """Learn them; a group whose parent has too few groups is held against all of the table."""
         shape = ends.shares.shape[1:]
         made = cls(np.empty(shape), np.empty(shape), np.ones(shape[0]))
-        few = np.bincount(parents)[parents] < FEWEST
-        families = [np.flatnonzero(parents == parent) for parent in np.unique(parents[~few])]
-        for members, kept in [*((m, m) for m in families), (np.arange(len(few)), few)]:
-            wanted = kept[members] if kept.dtype == np.bool_ else np.ones(len(members), bool)
-            if wanted.any():
-                made._learn(ends.take(members), sizes[members], members, wanted)
+        everybody, few = np.arange(shape[0]), np.bincount(parents)[parents] < FEWEST
+        for parent in np.unique(parents[~few]):
+            members = np.flatnonzero(parents == parent)
+            made._learn(ends.take(members), sizes[members], members, np.ones_like(members, bool))
+        if few.any():
+            made._learn(ends, sizes, everybody, few)
         return made
 
     def _learn(
@@ -305,7 +305,7 @@ def _inside(start: Array, end: Array, low: Array, high: Array) -> Array:
     room = np.where(move > 0.0, high - start, start - low)
     share = np.where(np.abs(move) > room, room / np.maximum(np.abs(move), 1e-300), 1.0)
     inside = start + share.min(axis=1, keepdims=True) * move
-    return np.clip(inside, low, high)  # exactly, not up to rounding
+    return np.asarray(np.clip(inside, low, high))  # exactly, not up to rounding
 
 
 def _edges() -> Array:
