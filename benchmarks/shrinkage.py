@@ -222,14 +222,16 @@ def run_kinds(tables: int) -> None:
     quiet()
     KINDS_FILE.parent.mkdir(parents=True, exist_ok=True)
     done = {(row["set"], row["table"], row["seed"]) for row in read_raw(KINDS_FILE)}
-    for table in TABLES:
-        for seed in range(tables):
-            for name in KINDS_SETS:
-                if (name, table, seed) not in done:
-                    row = {"set": name, "table": table, "seed": seed}
-                    row |= {k: round(v, 5) for k, v in outcome_of_kind(name, table, seed).items()}
-                    with KINDS_FILE.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(row) + "\n")
+    first, *others = TABLES  # those with outliers, then the others in turn
+    turns = [(first, seed) for seed in range(tables)]
+    turns += [(table, seed) for seed in range(tables) for table in others]
+    for table, seed in turns:
+        for name in KINDS_SETS:
+            if (name, table, seed) not in done:
+                row = {"set": name, "table": table, "seed": seed}
+                row |= {k: round(v, 5) for k, v in outcome_of_kind(name, table, seed).items()}
+                with KINDS_FILE.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
 
 
 def summarise_kinds() -> None:
@@ -237,8 +239,10 @@ def summarise_kinds() -> None:
     lines, rows = [], list(read_raw(KINDS_FILE))
     for table in TABLES:
         own = [row for row in rows if row["table"] == table]
+        if not own:
+            continue
         flags = {n: np.mean([r[n] for r in own]) for n in ("far flagged", "other flagged", "alike")}
-        for name in [n for n in own[0] if n.endswith(" covered")] if own else []:
+        for name in [name for name in own[0] if name.endswith(" covered")]:
             kind, size, way, _ = name.split(" ")
             values = {w: np.array([r[f"{kind} {size} {way} {w}"] for r in own]) for w in MEASURES}
             line = {"table": table, "kind": kind, "size": size, "way": way, "tables": len(own)}
@@ -265,14 +269,13 @@ def show_kinds() -> None:
         wide = ", ".join(f"{width:.2f}" for width in widths)
         print(f"| {' | '.join(key)} | {covered} | {own['each-group']['se']} | {wide} |")
     for way in WAYS:
-        wide = np.mean(means[f"{way} width"])
-        print(f"{way}: least covered {min(means[way]):.3f}, width over separate {wide:.2f}")
-    for table in TABLES:
-        row = next(row for row in rows if row["table"] == table)
-        print(
-            f"{table}: {row['tables']} tables, far group flagged {row['far flagged']}, "
-            f"another flagged {row['other flagged']}, said to be alike {row['alike']}"
-        )
+        print(f"{way}: least covered {min(means[way]):.3f}")
+        print(f"{way}: width over separate {np.mean(means[f'{way} width']):.2f}")
+    for table, row in {row["table"]: row for row in rows}.items():
+        print(f"{table} tables: {row['tables']}")
+        print(f"{table}: far group flagged {row['far flagged']}")
+        print(f"{table}: another group flagged {row['other flagged']}")
+        print(f"{table}: groups said to be alike {row['alike']}")
 
 
 def cells() -> Iterator[tuple[str, int, int]]:

@@ -108,9 +108,11 @@ def summarise_jumps() -> None:
     lines, rows = [], list(read_raw(JUMPS_FILE))
     for size in JUMP_SIZES:
         own = [row for row in rows if row["jump"] == size]
-        names = [name for name in own[0] if name not in ("set", "jump", "seed")] if own else []
+        if not own:
+            continue
+        names = [name for name in own[0] if name not in ("set", "jump", "seed")]
         means = {n: f"{np.mean([row[n] for row in own if n in row]):.4f}" for n in names}
-        error = np.std([row["jumps near covered"] for row in own]) / np.sqrt(len(own) or 1)
+        error = np.std([row["jumps near covered"] for row in own]) / np.sqrt(len(own))
         lines.append({"jump": size, "series": len(own), **means, "se": f"{error:.4f}"})
     update_summary(JUMPS_SUMMARY, lines, ("jump",))
 
