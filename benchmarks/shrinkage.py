@@ -14,7 +14,7 @@ the error of the templates is a part of what limits must cover. Of every table w
 ``--kinds`` draws other tables, of 30 groups, half of 15 and half of 60 instances, on three sets:
 equal groups, groups that differ, groups whose share goes with their size, and groups that are alike
 but for four *moderate* outliers (two standard errors off in a random class) and a *far* one (85 %
-of it are of the rarest class). Of each we keep how often intervals cover and how wide they are, by
+of it is of the rarest class). Of each we keep how often intervals cover and how wide they are, by
 the kind and the size of a group, for four ways: separate, pooled without setting any group apart,
 pooled with outliers set apart ("average-group"), and valid for each group ("each-group"); and
 whether groups are said not to belong. Chains are short (six draws of the templates, 150 sweeps).
@@ -255,8 +255,10 @@ def summarise_kinds() -> None:
 def show_kinds() -> None:
     """Print a line for each kind of group, and sentences about flags and widths."""
     rows = read_summary(KINDS_SUMMARY)
-    print("| table | groups | size | separate | pooled | average-group | each-group | se | width |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print(
+        "| table | groups | size | n | separate | pooled | average-group | each-group | se | width |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|")
     means: dict[str, list[float]] = {}
     for first in (row for row in rows if row["way"] == WAYS[0]):
         key = [first[name] for name in ("table", "kind", "size")]
@@ -267,7 +269,9 @@ def show_kinds() -> None:
             means.setdefault(way, []).append(float(own[way]["covered"]))
             means.setdefault(f"{way} width", []).append(float(own[way]["width"]) / widths[0])
         wide = ", ".join(f"{width:.2f}" for width in widths)
-        print(f"| {' | '.join(key)} | {covered} | {own['each-group']['se']} | {wide} |")
+        print(
+            f"| {' | '.join(key)} | {first['tables']} | {covered} | {own['each-group']['se']} | {wide} |"
+        )
     for way in WAYS:
         print(f"{way}: least covered {min(means[way]):.3f}")
         print(f"{way}: width over separate {np.mean(means[f'{way} width']):.2f}")
