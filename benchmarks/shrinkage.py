@@ -256,7 +256,7 @@ def show_kinds() -> None:
     """Print a line for each kind of group, and sentences about flags and widths."""
     rows = read_summary(KINDS_SUMMARY)
     print(
-        "| table | groups | size | n | separate | pooled | average-group | each-group | se | width |"
+    print("| table | groups | size | n", *WAYS, "se | width |", sep=" | ")
     )
     print("|---|---|---|---|---|---|---|---|---|---|")
     means: dict[str, list[float]] = {}
