@@ -255,9 +255,7 @@ def summarise_kinds() -> None:
 def show_kinds() -> None:
     """Print a line for each kind of group, and sentences about flags and widths."""
     rows = read_summary(KINDS_SUMMARY)
-    print(
     print("| table | groups | size | n", *WAYS, "se | width |", sep=" | ")
-    )
     print("|---|---|---|---|---|---|---|---|---|---|")
     means: dict[str, list[float]] = {}
     for first in (row for row in rows if row["way"] == WAYS[0]):
