@@ -11,9 +11,19 @@ the error of the templates is a part of what limits must cover. Of every table w
 * the median of kappa, whether its 90 % interval holds the true value, and whether groups were
   told apart.
 
+``--kinds`` draws other tables, of 30 groups, half of 15 and half of 60 instances, on three sets:
+equal groups, groups that differ, groups whose share goes with their size, and groups that are alike
+but for four *moderate* outliers (two standard errors off in a random class) and a *far* one (85 %
+of it is of the rarest class). Of each we keep how often intervals cover and how wide they are, by
+the kind and the size of a group, for four ways: separate, pooled without setting any group apart,
+pooled with outliers set apart ("average-group"), and valid for each group ("each-group"); and
+whether groups are said not to belong. Chains are short (six draws of the templates, 150 sweeps).
+
 ``--run`` adds splits to ``build/benchmarks/shrinkage.jsonl``, all cells in turn, until there are
 ``--splits``; stopped, it goes on from there. ``--summary`` writes ``results/shrinkage.csv``,
-``--table`` prints it. ``--time`` measures 10,000 groups of 30 instances.
+``--table`` prints it. ``--kinds`` adds tables until there are ``--splits`` of each kind on each
+set, ``--summary`` writes ``results/outliers.csv``, too, and ``--kinds-table`` prints it. ``--time``
+measures 10,000 groups of 30 instances.
 """
 
 from __future__ import annotations
@@ -29,11 +39,12 @@ from typing import Any
 import numpy as np
 
 from cases import quiet
-from kdey.bags import Bags
+from kdey.bags import Bags, offsets_of
+from kdey.bayes.each_group import LEVELS, SeparateEnds, lean_on_others
 from kdey.bayes.pooling import GroupTree, ShrunkGroups, TemplateDraws, shrink_groups
 from kdey.native import thread_count
 from labelled import make_quantifier, split
-from summaries import RAW, RESULTS, read_raw, read_summary
+from summaries import RAW, RESULTS, read_raw, read_summary, update_summary
 
 FILE, SUMMARY = RAW / "shrinkage.jsonl", RESULTS / "shrinkage.csv"
 SETS = (
@@ -50,6 +61,15 @@ MEANS = (
     *("separate farthest covered", "pooled farthest covered", "separate width", "pooled width"),
     *("kappa found", "kappa covered", "told apart", "shrinkage", "converged", "seconds"),
 )
+
+KINDS_FILE, KINDS_SUMMARY = RAW / "outliers.jsonl", RESULTS / "outliers.csv"
+KINDS_SETS = ("uci-multi/academic-success", "uci-extra/page-blocks", "uci-binary/spambase")
+#: Kinds of tables, by the concentration of their groups.
+TABLES = {"outlier": 200.0, "equal": 1e6, "mixed": 200.0, "different": 10.0}
+#: Splits of each set.
+KINDS_SPLITS, KINDS_GROUPS, MODERATE, FAR = 10, 30, slice(0, 4), 5
+WAYS = ("separate", "pooled", "average-group", "each-group")
+EFFORT = {"n_templates": 6, "n_sweeps": 150, "n_rounds": 2}
 
 
 @cache
@@ -119,6 +139,145 @@ def _kappa(pooled: ShrunkGroups, kappa: float) -> dict[str, float]:
         "shrinkage": float(pooled.shrinkage.mean()),
         "converged": float(pooled.converged),
     }
+
+
+def draw_kinds(
+    members: tuple[np.ndarray, ...], table: str, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the shares of groups of a kind of table, their sizes, and positions in the pool."""
+    k = len(members)
+    mean = rng.dirichlet(np.full(k, 3.0))
+    sizes = np.where(np.arange(KINDS_GROUPS) % 2 == 0, 15, 60)
+    truth = rng.dirichlet(np.maximum(TABLES[table] * mean, 1e-3), size=KINDS_GROUPS)
+
+    def with_share(label: int, share: float) -> np.ndarray:
+        out = mean * (1.0 - share) / (1.0 - mean[label])
+        out[label] = share
+        return out
+
+    if table == "mixed":
+        label = int(mean.argmax())
+        truth[sizes == 60] = with_share(label, 0.6 * mean[label])
+    if table == "outlier":
+        for group in range(*MODERATE.indices(KINDS_GROUPS)):
+            label = int(rng.integers(k))
+            error = np.sqrt(mean[label] * (1.0 - mean[label]) / sizes[group])
+            truth[group] = with_share(label, min(mean[label] + 2.0 * error, 0.95))
+        truth[FAR] = with_share(int(mean.argmin()), 0.85)
+    labels = [rng.choice(k, n, p=p) for n, p in zip(sizes, truth, strict=True)]
+    positions = [rng.choice(members[label]) for label in np.concatenate(labels)]
+    return truth, sizes, np.array(positions)
+
+
+def outcome_of_kind(name: str, table: str, seed: int) -> dict[str, float]:
+    """Return what one table of a kind gave: coverage and width of each kind of group."""
+    quantifier, pool, members = scored(name, FIRST_SPLIT + seed % KINDS_SPLITS)
+    rng = np.random.default_rng([30, KINDS_SETS.index(name), sorted(TABLES).index(table), seed])
+    truth, sizes, positions = draw_kinds(members, table, rng)
+    posteriors, tail, made = pool[positions], 0.025, {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        bags = Bags(np.arange(len(positions)), offsets_of(sizes), len(positions))
+        found = [
+            quantifier.estimate_posteriors(
+                posteriors, bags, check_fit=False, confidence=1.0 - 2.0 * tail * level
+            )
+            for level in LEVELS
+        ]
+        ends = SeparateEnds.of(found[0].estimate, [(e.low, e.high) for e in found], tail)
+        made["separate"] = found[LEVELS.index(1.0)]
+        templates, tree = TemplateDraws.of(quantifier), GroupTree.of(sizes)
+        plain = shrink_groups(templates, posteriors, tree, random_state=seed, **EFFORT)
+        for way in WAYS[2:]:
+            made[way] = lean_on_others(
+                *(templates, posteriors, sizes, ends, tail),
+                **{"covers": way, "random_state": seed, **EFFORT},
+            )
+    shown = {way: (e.estimate, e.low, e.high) for way, e in made.items()}
+    shown["pooled"] = (plain.estimate(), *plain.interval(tail))
+    kinds = np.full(KINDS_GROUPS, "typical", dtype=object)
+    if table == "outlier":
+        kinds[MODERATE], kinds[FAR] = "moderate", "far"
+    belongs, out = kinds != "far", {}
+    for way, (estimate, low, high) in shown.items():
+        covered = ((low <= truth) & (truth <= high)).mean(axis=1)
+        width, error = (high - low).mean(axis=1), np.abs(estimate - truth).mean(axis=1)
+        for kind in dict.fromkeys(kinds.tolist()):
+            for size in (15, 60):
+                own = (kinds == kind) & (sizes == size)
+                if own.any():
+                    for what, values in zip(MEASURES, (covered, width, error), strict=True):
+                        out[f"{kind} {size} {way} {what}"] = float(values[own].mean())
+    strange, alike = made["each-group"].strange, made["each-group"].alike
+    out["far flagged"] = float(strange[~belongs].all())
+    out["other flagged"] = float(strange[belongs].any())
+    return out | {"alike": float(alike)}
+
+
+MEASURES = ("covered", "width", "error")
+
+
+def run_kinds(tables: int) -> None:
+    """Add tables of all kinds on all sets in turn."""
+    quiet()
+    KINDS_FILE.parent.mkdir(parents=True, exist_ok=True)
+    done = {(row["set"], row["table"], row["seed"]) for row in read_raw(KINDS_FILE)}
+    first, *others = TABLES  # those with outliers, then the others in turn
+    turns = [(first, seed) for seed in range(tables)]
+    turns += [(table, seed) for seed in range(tables) for table in others]
+    for table, seed in turns:
+        for name in KINDS_SETS:
+            if (name, table, seed) not in done:
+                row = {"set": name, "table": table, "seed": seed}
+                row |= {k: round(v, 5) for k, v in outcome_of_kind(name, table, seed).items()}
+                with KINDS_FILE.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+
+
+def summarise_kinds() -> None:
+    """Write a line for each kind of table, kind and size of groups and way: means over tables."""
+    lines, rows = [], list(read_raw(KINDS_FILE))
+    for table in TABLES:
+        own = [row for row in rows if row["table"] == table]
+        if not own:
+            continue
+        flags = {n: np.mean([r[n] for r in own]) for n in ("far flagged", "other flagged", "alike")}
+        for name in [name for name in own[0] if name.endswith(" covered")]:
+            kind, size, way, _ = name.split(" ")
+            values = {w: np.array([r[f"{kind} {size} {way} {w}"] for r in own]) for w in MEASURES}
+            line = {"table": table, "kind": kind, "size": size, "way": way, "tables": len(own)}
+            line |= {what: f"{column.mean():.4f}" for what, column in values.items()}
+            line["se"] = f"{values['covered'].std() / np.sqrt(len(own)):.4f}"
+            lines.append(line | {flag: f"{share:.3f}" for flag, share in flags.items()})
+    update_summary(KINDS_SUMMARY, lines, ("table", "kind", "size", "way"))
+
+
+def show_kinds() -> None:
+    """Print a line for each kind of group, and sentences about flags and widths."""
+    rows = read_summary(KINDS_SUMMARY)
+    print("| table | groups | size | n", *WAYS, "se | width |", sep=" | ")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    means: dict[str, list[float]] = {}
+    for first in (row for row in rows if row["way"] == WAYS[0]):
+        key = [first[name] for name in ("table", "kind", "size")]
+        own = {r["way"]: r for r in rows if [r[n] for n in ("table", "kind", "size")] == key}
+        covered = " | ".join(f"{float(own[way]['covered']):.3f}" for way in WAYS)
+        widths = [float(own[way]["width"]) for way in WAYS]
+        for way in WAYS:
+            means.setdefault(way, []).append(float(own[way]["covered"]))
+            means.setdefault(f"{way} width", []).append(float(own[way]["width"]) / widths[0])
+        wide = ", ".join(f"{width:.2f}" for width in widths)
+        print(
+            f"| {' | '.join(key)} | {first['tables']} | {covered} | {own['each-group']['se']} | {wide} |"
+        )
+    for way in WAYS:
+        print(f"{way}: least covered {min(means[way]):.3f}")
+        print(f"{way}: width over separate {np.mean(means[f'{way} width']):.2f}")
+    for table, row in {row["table"]: row for row in rows}.items():
+        print(f"{table} tables: {row['tables']}")
+        print(f"{table}: far group flagged {row['far flagged']}")
+        print(f"{table}: another group flagged {row['other flagged']}")
+        print(f"{table}: groups said to be alike {row['alike']}")
 
 
 def cells() -> Iterator[tuple[str, int, int]]:
@@ -221,6 +380,8 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--summary", action="store_true")
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--kinds", action="store_true")
+    parser.add_argument("--kinds-table", action="store_true")
     parser.add_argument("--time", action="store_true")
     parser.add_argument("--groups", type=int, default=10_000)
     parser.add_argument("--size", type=int, default=30)
@@ -228,8 +389,14 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.run:
         run(arguments.splits)
-    if arguments.summary:
+    if arguments.kinds:
+        run_kinds(arguments.splits)
+    if arguments.summary and FILE.exists():
         summarise()
+    if arguments.summary and KINDS_FILE.exists():
+        summarise_kinds()
+    if arguments.kinds_table:
+        show_kinds()
     if arguments.table:
         show()
     if arguments.time:

@@ -6,8 +6,15 @@ from the part of the set that is not used for training. EMQ with BCTS on logisti
 fitted on redrawn splits. Of every series we keep the mean absolute errors of separate and of
 smoothed estimates, how often 95 % limits cover (in gaps, too), and the median of sigma.
 
+``--jumps`` draws further series with sigma 0.05, without a gap, whose log-ratios jump by 2 or 0 in
+a random direction, at a random place. We keep how often bands cover in the four periods around the
+jump and elsewhere, how wide they are, and what was found; of every sixth series also what bands
+would be if nobody looked for jumps. There are six draws of the templates instead of twenty.
+
 ``--run`` adds splits to ``build/benchmarks/smoothing.jsonl`` until there are ``--splits``; stopped,
 it goes on from there. ``--summary`` writes ``results/smoothing.csv``, ``--table`` prints it.
+``--jumps`` adds series until there are ``--splits`` on each set; ``results/jumps.csv`` is made and
+printed (``--jumps-table``) in the same way.
 """
 
 from __future__ import annotations
@@ -24,10 +31,11 @@ from scipy.special import softmax
 
 from cases import quiet
 from kdey.bags import Bags, offsets_of
+from kdey.bayes import random_walk
 from kdey.bayes.pooling import TemplateDraws
 from kdey.bayes.random_walk import PeriodTree, smooth_periods
 from shrinkage import FIRST_SPLIT, scored
-from summaries import RAW, RESULTS, read_raw, read_summary
+from summaries import RAW, RESULTS, read_raw, read_summary, update_summary
 
 FILE, SUMMARY = RAW / "smoothing.jsonl", RESULTS / "smoothing.csv"
 SETS = ("uci-multi/academic-success", "uci-multi/dry-bean", "uci-extra/page-blocks")
@@ -38,6 +46,88 @@ MEANS = (
     *("separate error", "smooth error", "gap error", "separate covered", "smooth covered"),
     *("gap covered", "separate width", "smooth width", "gap width", "sigma found"),
 )
+
+JUMPS_FILE, JUMPS_SUMMARY = RAW / "jumps.jsonl", RESULTS / "jumps.csv"
+JUMP_SIZES, JUMP_SIGMA, JUMP_SPLITS = (2, 0), 0.05, 10
+JUMP_SETS = ("uci-multi/academic-success", "uci-extra/page-blocks", "uci-binary/spambase")
+
+
+def outcome_of_jump(name: str, size: int, seed: int) -> dict[str, float]:
+    """Return what one series with a jump gave."""
+    quantifier, pool, members = scored(name, FIRST_SPLIT + seed % JUMP_SPLITS)
+    k = len(members)
+    rng = np.random.default_rng([30, JUMP_SETS.index(name), size, seed])
+    path = 0.7 * rng.normal(size=k - 1)
+    path = path + np.cumsum(JUMP_SIGMA * rng.normal(size=(PERIODS, k - 1)), axis=0)
+    place, direction = int(rng.integers(8, PERIODS - 8)), rng.normal(size=k - 1)
+    path[place:] += size * direction / np.linalg.norm(direction)
+    truth = softmax(path @ np.asarray(helmert(k)), axis=1)
+    labels = np.concatenate([rng.choice(k, SIZE, p=p) for p in truth])
+    posteriors = pool[[rng.choice(members[label]) for label in labels]]
+    offsets = offsets_of(np.full(PERIODS, SIZE))
+    tree = PeriodTree(offsets, np.zeros(PERIODS, dtype=np.int64), np.arange(PERIODS, dtype=float))
+    near = np.zeros(PERIODS, dtype=bool)
+    near[place - 2 : place + 2] = True
+    out, look = {}, random_walk._Walk.jumps
+    for way in ("jumps", "plain")[: 1 if seed % 6 else 2]:
+        if way == "plain":
+            random_walk._Walk.jumps = lambda self: []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made = smooth_periods(
+                TemplateDraws.of(quantifier), posteriors, tree, random_state=seed, n_templates=6
+            )
+        low, high = made.interval(0.025)
+        for part, own in (("near", near), ("elsewhere", ~near)):
+            out[f"{way} {part} covered"] = float(((low <= truth) & (truth <= high))[own].mean())
+            out[f"{way} {part} width"] = float((high - low)[own].mean())
+        if way == "jumps":
+            found = np.abs(np.flatnonzero(made.jumped) - place)
+            out |= {"found": float((found <= 1).any()), "false": float((found > 1).any())}
+    random_walk._Walk.jumps = look
+    return out
+
+
+def run_jumps(splits: int) -> None:
+    """Add series with jumps of all sizes on all sets in turn."""
+    quiet()
+    JUMPS_FILE.parent.mkdir(parents=True, exist_ok=True)
+    done = {(row["set"], row["jump"], row["seed"]) for row in read_raw(JUMPS_FILE)}
+    for size in JUMP_SIZES:
+        for seed in range(splits):
+            for name in JUMP_SETS:
+                if (name, size, seed) not in done:
+                    row = {"set": name, "jump": size, "seed": seed}
+                    row |= {k: round(v, 5) for k, v in outcome_of_jump(name, size, seed).items()}
+                    with JUMPS_FILE.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(row) + "\n")
+
+
+def summarise_jumps() -> None:
+    """Write one line per size of a jump: means over the series of all sets."""
+    lines, rows = [], list(read_raw(JUMPS_FILE))
+    for size in JUMP_SIZES:
+        own = [row for row in rows if row["jump"] == size]
+        if not own:
+            continue
+        names = [name for name in own[0] if name not in ("set", "jump", "seed")]
+        means = {n: f"{np.mean([row[n] for row in own if n in row]):.4f}" for n in names}
+        error = np.std([row["jumps near covered"] for row in own]) / np.sqrt(len(own))
+        lines.append({"jump": size, "series": len(own), **means, "se": f"{error:.4f}"})
+    update_summary(JUMPS_SUMMARY, lines, ("jump",))
+
+
+def show_jumps() -> None:
+    """Print a line for each size of a jump."""
+    print("| jump | series | near, before | near | se | elsewhere | width near | found | false |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for row in read_summary(JUMPS_SUMMARY):
+        names = ("plain near covered", "jumps near covered", "se", "jumps elsewhere covered")
+        shown = [f"{float(row[name]):.3f}" for name in names]
+        widths = [f"{float(row[f'{way} near width']):.3f}" for way in ("plain", "jumps")]
+        shares = [f"{float(row[name]):.2f}" for name in ("found", "false")]
+        cells = [row["jump"], row["series"], *shown, " to ".join(widths), *shares]
+        print(f"| {' | '.join(cells)} |")
 
 
 def outcome(name: str, sigma: float, seed: int) -> dict[str, float]:
@@ -133,10 +223,18 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=6)
     parser.add_argument("--summary", action="store_true")
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--jumps", action="store_true")
+    parser.add_argument("--jumps-table", action="store_true")
     arguments = parser.parse_args()
+    if arguments.jumps:
+        run_jumps(arguments.splits)
+    if arguments.summary and JUMPS_FILE.exists():
+        summarise_jumps()
+    if arguments.jumps_table:
+        show_jumps()
     if arguments.run:
         run(arguments.splits)
-    if arguments.summary:
+    if arguments.summary and FILE.exists():
         summarise()
     if arguments.table:
         show()

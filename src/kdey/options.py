@@ -16,6 +16,8 @@ INTERVALS = ("percentile", "bias-corrected", "basic")
 LABEL_SHIFT, LABELS, PREDICTION_POWERED = "label-shift", "labels", "prediction-powered"
 #: The ways to use labels of the bag itself, in the order in which they are shown.
 WAYS = (LABEL_SHIFT, LABELS, PREDICTION_POWERED)
+#: What the intervals of groups that lean on one another hold for.
+EACH_GROUP, AVERAGE_GROUP = "each-group", "average-group"
 MISSING = ("auto", "drop", "error")
 HOLM, FALSE_DISCOVERY = "holm", "fdr"
 #: Options of tables that functions on tables take as keywords of their own, too.
@@ -103,6 +105,10 @@ class Options:
     label_noise_bound : float, or mapping from classes to rates, optional
         A *bound* on label noise: estimates are unchanged, and intervals hold for every noise of at
         most these rates.
+    shrink_covers : {"each-group", "average-group"}
+        What the intervals of groups that lean on one another (``shrink``) cover: every group with
+        the nominal probability, or the groups on average. The latter are narrower, and wrong more
+        often for a group that is unlike the others.
     scores, weights, clusters, merge : optional
         What :func:`kdey.predict_groups` takes by these names; its keywords go first.
     correction : {"holm", "fdr"} or None
@@ -155,6 +161,7 @@ class Options:
     fpc: Any = None
     label_noise: Any = None
     label_noise_bound: Any = None
+    shrink_covers: str = EACH_GROUP
     scores: Sequence[str] | None = None
     weights: str | None = None
     clusters: str | None = None
@@ -174,6 +181,7 @@ class Options:
         check_count(self.n_null, "n_null", 19)
         check_count(self.min_size, "min_size", 1)
         check_choice(self.missing, "missing", MISSING)
+        check_choice(self.shrink_covers, "shrink_covers", (EACH_GROUP, AVERAGE_GROUP))
         if not (self.fpc is None or isinstance(self.fpc, str) or np.all(np.asarray(self.fpc) > 0)):
             raise ValueError(
                 "fpc must be the number of units in the population, or the share of them that was "

@@ -24,6 +24,12 @@ MOST_UNSEEN = 0.05
 NOT_CONVERGED = "not converged"
 #: Pooling found no sign that the prevalences of groups differ.
 ALIKE = "groups cannot be told apart"
+#: Pooling found a group too far from the others: it keeps its separate estimate.
+DOES_NOT_BELONG = "does not belong"
+#: Too few groups to learn from what they have in common: all keep their separate estimates.
+TOO_FEW_GROUPS = "too few groups to pool"
+#: Smoothing found that the shares jumped since the period before.
+JUMP = "jump since the period before"
 #: A class has so few labels in training that estimates and limits lean on them.
 FEW_LABELS = "few labels"
 #: Rows were drawn in so few clusters that intervals of rare classes can be too narrow.

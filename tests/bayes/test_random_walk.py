@@ -155,3 +155,41 @@ def test_times_must_differ() -> None:
     with pytest.raises(ValueError, match="different for all periods"):
         tree_of([1, 1], [2.0, 2.0])
     tree_of([1, 1], [2.0, 2.0], [0, 1])
+
+
+def series_with_jump(shares: list[float], size: int = 40) -> tuple[_Walk, PeriodTree]:
+    rng = np.random.default_rng(11)
+    tree = tree_of([size] * len(shares), list(map(float, range(len(shares)))))
+    return _Walk(np.concatenate([rows_of(size, share, rng) for share in shares]), tree), tree
+
+
+def test_a_jump_is_found_where_it_is() -> None:
+    jumps = series_with_jump([0.2] * 9 + [0.7] * 9)[0].jumps()
+    assert len(jumps) == 1
+    assert jumps[0].is_found
+    assert jumps[0].places[jumps[0].chances.argmax()] == 9
+    assert jumps[0].chances.sum() == pytest.approx(1.0)
+
+
+def test_a_slow_rise_is_no_jump() -> None:
+    assert not any(
+        jump.is_found for jump in series_with_jump(list(np.linspace(0.2, 0.7, 18)))[0].jumps()
+    )
+
+
+def test_bayes_factor_of_a_jump_matches_quadrature() -> None:
+    """Two periods: the oracle integrates over both log-ratios, with and without the jump."""
+    rng = np.random.default_rng(5)
+    parts = [rows_of(60, share, rng) for share in (0.35, 0.6)]
+    walk, sigma = _Walk(np.concatenate(parts), tree_of([60, 60], [0.0, 1.0])), 0.3
+    nowhere = np.zeros(2, dtype=np.bool_)
+    eta = walk._mode(np.zeros((2, 1)), _precision(walk.tree.steps, sigma))[0]
+    found = walk._bayes_factors(eta, sigma, nowhere)[1]
+    first = log_likelihood(parts[0]) + norm.logpdf(GRID, scale=3.0)
+
+    def exact(scale: float) -> float:
+        step = norm.logpdf(GRID[:, None] - GRID, scale=scale)
+        joint = first[:, None] + log_likelihood(parts[1]) + step
+        return float(np.log(np.exp(joint - joint.max()).sum()) + joint.max())
+
+    assert found == pytest.approx(exact(np.hypot(sigma, 1.5)) - exact(sigma), abs=1.0)  # linearised

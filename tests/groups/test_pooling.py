@@ -31,7 +31,7 @@ MONDAY = np.datetime64("2024-01-01")
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep chains short: what is tested here is not how well they mix."""
     short = partial(shrink_groups, n_templates=2, n_sweeps=60, n_draws=20, n_rounds=1)
-    monkeypatch.setattr("kdey.bayes.pooling.shrink_groups", short)
+    monkeypatch.setattr("kdey.bayes.each_group.shrink_groups", short)
     monkeypatch.setattr(pooling, "drifts", lambda traces: False)
     few = partial(smooth_periods, n_templates=2, n_draws=20)
     monkeypatch.setattr("kdey.groups.smooth_periods", few)
@@ -83,12 +83,72 @@ def test_groups_of_groups() -> None:
 
 
 def test_groups_that_cannot_be_told_apart_say_so() -> None:
-    same = FRAME.assign(shop=np.arange(len(FRAME)) % SHOPS)
+    mixed = np.random.default_rng(1).permutation(len(FRAME)) % SHOPS
+    same = FRAME.assign(shop=mixed)
     table = answer(same, **KEYS, shrink=True)
     assert table["status"].str.contains("groups cannot be told apart").all()
     different = make_frame(kappa=0.5)
     table = answer(different, **KEYS, shrink=True)
     assert not table["status"].str.contains("told apart").any()
+
+
+def with_outlier(n: int = 60) -> pd.DataFrame:
+    """Return 20 equal shops, but for one more that has eels only."""
+    rng = np.random.default_rng(7)
+    labels = np.concatenate([rng.choice(3, SHOPS * SIZE, p=[0.5, 0.4, 0.1]), np.full(n, 2)])
+    shop = np.concatenate([np.arange(SHOPS * SIZE) % SHOPS, np.full(n, SHOPS)])
+    return pd.DataFrame(posteriors(labels, rng), columns=SCORES).assign(shop=shop)
+
+
+@pytest.mark.parametrize("covers", ["each-group", "average-group"])
+def test_a_group_that_does_not_belong_keeps_its_own_estimate(covers: str) -> None:
+    table = answer(with_outlier(), **KEYS, shrink=True, shrink_covers=covers)
+    strange = table["status"].str.contains("does not belong")
+    assert set(table["shop"][strange]) == {SHOPS}
+    assert not table["status"].str.contains("told apart").any()
+    own, others = table[strange], table[~strange]
+    np.testing.assert_allclose(own["estimate"], own["separate_estimate"])
+    assert (own["shrinkage"] == 0).all()
+    assert (others["shrinkage"] > 0.3).all()
+    assert own["high"].iloc[2] > 0.9
+    assert (table["low"] <= table["estimate"]).all()
+    assert (table["estimate"] <= table["high"]).all()
+
+
+def test_intervals_for_each_group_are_a_little_narrower() -> None:
+    table = with_outlier()
+    each = answer(table, **KEYS, shrink=True)
+    average = answer(table, **KEYS, shrink=True, shrink_covers="average-group")
+    separate = (each["separate_high"] - each["separate_low"]).mean()
+    ratio = (each["high"] - each["low"]).mean() / separate
+    assert 0.75 < ratio < 0.95
+    assert (average["high"] - average["low"]).mean() < 0.7 * separate
+
+
+def test_a_few_groups_keep_their_own_estimates() -> None:
+    few = FRAME[FRAME["shop"] < 4]
+    plain, pooled = answer(few, **KEYS), answer(few, **KEYS, shrink=True)
+    for name in ("estimate", "low", "high"):
+        np.testing.assert_array_equal(pooled[name], plain[name])
+        np.testing.assert_array_equal(pooled[f"separate_{name}"], plain[name])
+    assert pooled["status"].str.contains("too few groups to pool").all()
+    assert (pooled["shrinkage"] == 0).all()
+
+
+def test_a_jump_is_named_where_it_is() -> None:
+    rng = np.random.default_rng(3)
+    labels = np.concatenate(
+        [rng.choice(3, 12 * 30, p=p) for p in ([0.7, 0.2, 0.1], [0.1, 0.2, 0.7])]
+    )
+    week = np.repeat(np.arange(24), 30)
+    day = MONDAY.astype("datetime64[us]") + (7 * week).astype("timedelta64[D]")
+    frame = pd.DataFrame(posteriors(labels, rng), columns=SCORES).assign(day=day)
+    table = answer(frame, **WEEKS, smooth=True)
+    named = table["status"].str.contains("jump since the period before").to_numpy()[::3]
+    assert np.flatnonzero(named).tolist() == [12]
+    eel = table["estimate"].to_numpy()[2::3]
+    assert eel[11] < 0.25
+    assert eel[12] > 0.55
 
 
 def test_limits_of_the_group_itself_are_narrower() -> None:

@@ -2,8 +2,9 @@
 
 ``sample_posterior`` works under the mixture likelihood of a fitted method, ``sample_error_rates``
 with decisions of tests whose error rates are uncertain. ``pooling`` and ``random_walk`` draw the
-prevalences of many groups or periods that have something in common; they are beneath ``shrink`` and
-``smooth`` of :func:`kdey.predict_groups`.
+prevalences of many groups or periods that have something in common, and ``each_group`` has
+intervals that hold for each group; they are beneath ``shrink`` and ``smooth`` of
+:func:`kdey.predict_groups`.
 """
 
 from kdey.bayes.error_rates import ErrorRateDraws, ErrorRates, sample_error_rates

@@ -32,8 +32,8 @@ well: :meth:`TemplateDraw.discrepancy` says by how much.
 There is a chain for each draw of the templates. Draws of all chains together are the posterior
 distribution of each group's prevalence, with three kinds of uncertainty in it: the labels of the
 instances, what the groups have in common, and the templates. The intervals cover on average over
-groups. A group that is unlike the others is pulled towards them, and its intervals cover less often
-(``docs/small-groups.md``).
+groups. A group that is unlike the others is pulled towards them, and its intervals cover less
+often: ``each_group.py`` sets such groups apart, and has intervals that hold for each.
 """
 
 from __future__ import annotations
@@ -240,6 +240,11 @@ class GroupDraws:
             shifted = np.clip(self.draws(target)[:, part] + self.shifts[:, None], 0.0, 1.0)
             low[part], high[part] = np.quantile(shifted, [tail, 1.0 - tail], axis=0)
         return np.minimum(low, estimate), np.maximum(high, estimate)
+
+    def common_variance(self) -> Array:
+        """Return the variance of the mean of all groups, templates and shifts included, (k,)."""
+        means = self.population.mean(axis=1, dtype=np.float64) + self.shifts
+        return np.asarray(means.var(axis=0))
 
 
 def common_shifts(

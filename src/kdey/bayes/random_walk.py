@@ -14,10 +14,25 @@ approximate their posterior by the normal distribution with its curvature (Lapla
 :math:`\sigma` is drawn by its approximate marginal likelihood. The matrices are banded, so that the
 work is linear in the number of periods. As in ``pooling.py`` all of it is done for each draw of
 the templates.
+
+**Jumps.** A random walk smooths a jump over. Between two periods there may therefore be a step of
+standard deviation 1.5 beside the usual one, once in a series a priori. Let the periods before a
+boundary say :math:`N(l, L)` of :math:`\eta` and those behind it :math:`N(r, R)`; with
+:math:`C = L + R + \sigma^2 (t - s) I` the Bayes factor of a jump is
+
+.. math:: \frac{N(r - l;\, 0,\, C + 1.5^2 I)}{N(r - l;\, 0,\, C)} .
+
+It is averaged over :math:`\sigma`, since a jump that is not reckoned with makes the steps look
+large. Under a random walk its mean is one, so that one in twenty tables at most has a factor above
+20 times the number of boundaries: jumps beyond are *found*, one after the other. Where a jump lies
+is uncertain by a period or two, and whether there is one at all where the factor is smaller: the
+evidence of every place near by says how likely it is, and each
+draw of the templates has its own draw of the places. The band opens by what they differ.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,6 +50,7 @@ from kdey.bayes.pooling import (
     common_shifts,
     for_each_template,
 )
+from kdey.intervals.analytic import moment_densities
 
 #: Standard deviation of the first log-ratios of a series.
 _FIRST_SPREAD = 3.0
@@ -44,6 +60,13 @@ SIGMAS = np.geomspace(0.01, 3.0, 15)
 _RATE = 3.0
 #: Newton's method stops when a step promises less than this.
 _TOLERANCE, _MOST_STEPS, _MOST_HALVINGS = 1e-6, 60, 30
+#: Standard deviation of a jump of log-ratios, and the number expected in a series.
+_JUMP, _EXPECTED = 1.5, 1.0
+#: Chance that a series without a jump is said to have one, and smallest chance of a jump that is
+#: reckoned with.
+_FALSE_ALARM, _RECKONED = 0.05, 0.1
+#: Boundaries to both sides at which a jump may lie as well, and rounds of looking for jumps.
+_NEAR, _MOST_ROUNDS = 3, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +118,12 @@ class SmoothedPeriods(GroupDraws):
     ----------
     sigma : array of shape (n_draws,)
         Draws of the standard deviation of a step.
+    jumped : bool array of shape (G,)
+        Whether a jump was found between a period and the one with data before it.
     """
 
     sigma: Array
+    jumped: NDArray[np.bool_]
 
 
 def smooth_periods(
@@ -142,18 +168,58 @@ def smooth_periods(
     maps = [templates.draw(seed) for seed in seeds[:n_templates]]
     population: Draws = np.empty((n_templates * n_draws, len(tree), k), dtype=np.float32)
     sigma = np.empty(n_templates * n_draws)
+    chosen = slice(None) if positions is None else positions
+    jumps = _Walk(moment_densities(templates.model, posteriors[chosen], n_threads), tree).jumps()
 
     def work(number: int) -> bool:
         rows = maps[number](posteriors, positions)
         walk = _Walk(rows, tree)
         rng = np.random.default_rng(seeds[n_templates + number])
         part = slice(number * n_draws, (number + 1) * n_draws)
-        population[part], sigma[part], converged = walk.draw(n_draws, rng)
+        places = _drawn_places(jumps, len(tree), rng)
+        population[part], sigma[part], converged = walk.draw(n_draws, rng, places)
         return converged
 
     converged = for_each_template(work, n_templates, n_threads)
     shifts = common_shifts(maps, population, np.random.default_rng(last_seed))
-    return SmoothedPeriods(population, shifts, templates.varies, all(converged), sigma)
+    jumped = np.zeros(len(tree), dtype=np.bool_)
+    jumped[[_with_data(tree, jump) for jump in jumps if jump.is_found]] = True
+    return SmoothedPeriods(population, shifts, templates.varies, all(converged), sigma, jumped)
+
+
+@dataclass(frozen=True, eq=False)
+class _Jump:
+    """A jump that there may be.
+
+    Attributes
+    ----------
+    places : int64 array
+        Numbers in the order of the tree: the jump is between such a period and the one before.
+    chances : array of the same shape
+        That it is there; together the chance that there is a jump.
+    is_found : bool
+    """
+
+    places: Indices
+    chances: Array
+    is_found: bool
+
+
+def _drawn_places(jumps: Sequence[_Jump], n: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Return where a draw has jumps, (n,)."""
+    places = np.zeros(n, dtype=np.bool_)
+    for jump in jumps:
+        at = int(np.searchsorted(np.cumsum(jump.chances), rng.random()))
+        if at < len(jump.places):
+            places[jump.places[at]] = True
+    return places
+
+
+def _with_data(tree: PeriodTree, jump: _Jump) -> int:
+    """Return the first period with data after the likeliest place of a jump."""
+    sizes, place = np.diff(tree.offsets)[tree.order], int(jump.places[jump.chances.argmax()])
+    later = np.flatnonzero(sizes[place:] > 0)
+    return int(tree.order[place + (int(later[0]) if len(later) else 0)])
 
 
 class _Walk:
@@ -176,28 +242,108 @@ class _Walk:
         self.owners = np.repeat(rank, sizes)
         self.sizes = sizes[tree.order].astype(np.float64)
 
-    def draw(self, n_draws: int, rng: np.random.Generator) -> tuple[Draws, Array, bool]:
+    def draw(
+        self, n_draws: int, rng: np.random.Generator, jumps: NDArray[np.bool_]
+    ) -> tuple[Draws, Array, bool]:
         """Return prevalences (n_draws, G, k), sigmas (n_draws,) and whether Newton converged."""
-        d = self.basis.shape[1]
-        eta = np.zeros((len(self.tree), d))
+        modes, factors, evidence, converged = self._modes(jumps)
+        shape = modes[0].shape
+        weights = softmax(evidence)
+        chosen = rng.choice(len(weights), size=n_draws, p=weights)
+        out = np.empty((n_draws, len(self.tree), shape[1] + 1), dtype=np.float32)
+        for number, grid_point in enumerate(chosen):
+            noise = rng.standard_normal(modes[0].size)
+            # H = U'U and the draw has covariance H^-1 = U^-1 U^-T.
+            moved = solve_banded((0, len(factors[grid_point]) - 1), factors[grid_point], noise)
+            drawn = softmax((modes[grid_point] + moved.reshape(shape)) @ self.basis.T, axis=1)
+            out[number, self.tree.order] = drawn
+        return out, SIGMAS[::-1][chosen], converged
+
+    def _modes(self, jumps: NDArray[np.bool_]) -> tuple[list[Array], list[Array], Array, bool]:
+        """Return modes, factors and evidence for each of ``SIGMAS``, from the largest on."""
+        eta = np.zeros((len(self.tree), self.basis.shape[1]))
         modes, factors, evidence, converged = [], [], [], True
         for sigma in SIGMAS[::-1]:  # from separate periods to a constant: each starts the next
-            eta, factor, log_evidence, found = self._mode(eta, _precision(self.tree.steps, sigma))
+            eta, factor, log_evidence, found = self._mode(
+                eta, _precision(self.tree.steps, sigma, jumps)
+            )
             converged &= found
             modes.append(eta)
             factors.append(factor)
             # The grid is geometric, so that the prior of log sigma counts.
             evidence.append(log_evidence + np.log(sigma) - _RATE * sigma)
-        weights = softmax(np.array(evidence))
-        chosen = rng.choice(len(weights), size=n_draws, p=weights)
-        out = np.empty((n_draws, len(self.tree), d + 1), dtype=np.float32)
-        for number, grid_point in enumerate(chosen):
-            noise = rng.standard_normal(eta.size)
-            # H = U'U and the draw has covariance H^-1 = U^-1 U^-T.
-            moved = solve_banded((0, len(factors[grid_point]) - 1), factors[grid_point], noise)
-            drawn = softmax((modes[grid_point] + moved.reshape(eta.shape)) @ self.basis.T, axis=1)
-            out[number, self.tree.order] = drawn
-        return out, SIGMAS[::-1][chosen], converged
+        return modes, factors, np.array(evidence), converged
+
+    def jumps(self) -> list[_Jump]:
+        """Return the jumps that are found, and those that there may be."""
+        inside = ~np.isnan(self.tree.steps)
+        series = np.cumsum(~inside) - 1
+        n_boundaries = np.bincount(series)[series] - 1.0
+        places = np.zeros(len(inside), dtype=np.bool_)
+        # One in twenty tables without jumps has a factor as large.
+        enough = np.log(max(inside.sum(), 1.0) / _FALSE_ALARM)
+        for _ in range(_MOST_ROUNDS):
+            modes, _, evidence, _ = self._modes(places)
+            each = [
+                self._bayes_factors(eta, float(sigma), places)
+                for eta, sigma in zip(modes, SIGMAS[::-1], strict=True)
+            ]
+            # A jump that is not reckoned with makes sigma large: both are judged together.
+            joint = evidence[:, None] + np.array(each)
+            factors = logsumexp(joint, axis=0) - logsumexp(evidence)
+            factors[~inside | _beside(places, series)] = -np.inf
+            new = _peaks(factors, series, enough)
+            if not new.any():
+                break
+            places |= new
+        odds = factors + np.log(_EXPECTED / np.maximum(n_boundaries, 1.0))
+        maybe = _peaks(odds, series, np.log(_RECKONED))
+        found = np.flatnonzero(places)
+        chances = 1.0 / (1.0 + np.exp(-odds))
+        chances[found] = 1.0
+        return [
+            self._placed(modes, joint[:, place].argmax(), places, place, float(chances[place]))
+            for place in np.flatnonzero(places | maybe).tolist()
+        ]
+
+    def _placed(
+        self,
+        modes: list[Array],
+        best: np.intp,
+        places: NDArray[np.bool_],
+        place: int,
+        chance: float,
+    ) -> _Jump:
+        """Return a jump with the chances of the places near by, by their evidence."""
+        eta, sigma = modes[best], float(SIGMAS[::-1][best])
+        steps, others = self.tree.steps, places.copy()
+        others[place] = False
+        series = np.cumsum(np.isnan(steps))
+        near = np.arange(max(place - _NEAR, 0), min(place + _NEAR + 1, len(steps)))
+        near = near[(series[near] == series[place]) & ~np.isnan(steps[near]) & ~others[near]]
+        evidence = []
+        for other in near.tolist():
+            moved = others.copy()
+            moved[other] = True
+            evidence.append(self._mode(eta, _precision(steps, sigma, moved))[2])
+        return _Jump(near, chance * softmax(np.array(evidence)), bool(places[place]))
+
+    def _bayes_factors(self, eta: Array, sigma: float, places: NDArray[np.bool_]) -> Array:
+        """Return logarithms of the Bayes factors of jumps before each period, shape (G,)."""
+        n, steps = len(eta), self.tree.steps
+        _, gradient, information = self._likelihood(eta)
+        pull = gradient + (information @ eta[:, :, None])[:, :, 0]
+        variances = np.where(np.isnan(steps), np.inf, sigma**2 * steps + _JUMP**2 * places)
+        behind = _messages(information[::-1], pull[::-1], np.append(np.inf, variances[:0:-1]))
+        before = _messages(information, pull, variances)
+        out = np.zeros(n)
+        for t in np.flatnonzero(np.isfinite(variances)).tolist():
+            (left, one), (right, other) = before[t - 1], behind[n - 1 - t]
+            values, vectors = np.linalg.eigh(left + right)
+            square = (vectors.T @ (one - other)) ** 2
+            usual, wide = values + variances[t], values + variances[t] + _JUMP**2
+            out[t] = 0.5 * (np.log(usual / wide) + square / usual - square / wide).sum()
+        return out
 
     def _mode(self, start: Array, precision: _Precision) -> tuple[Array, Array, float, bool]:
         """Find the mode of all log-ratios for one sigma, by Newton's method with halved steps.
@@ -256,6 +402,42 @@ class _Walk:
         return float(np.log(totals).sum()), gradient, positive
 
 
+def _messages(information: Array, pull: Array, variances: Array) -> list[tuple[Array, Array]]:
+    """Return what the periods up to each one say of it: covariances (d, d) and means (d,).
+
+    The likelihood of a period is exp(pull' eta - eta' information eta / 2), and ``variances`` are
+    those of the steps to it (infinite: a series starts).
+    """
+    wide = np.eye(pull.shape[1]) * _FIRST_SPREAD**2
+    out: list[tuple[Array, Array]] = []
+    for own, gradient, variance in zip(information, pull, variances, strict=True):
+        covariance, mean = wide, np.zeros(len(gradient))
+        if np.isfinite(variance):
+            covariance, mean = out[-1][0] + variance * np.eye(len(mean)), out[-1][1]
+        precision = np.linalg.inv(covariance)
+        posterior = np.linalg.inv(precision + own)
+        out.append((posterior, posterior @ (precision @ mean + gradient)))
+    return out
+
+
+def _beside(places: NDArray[np.bool_], series: Indices) -> NDArray[np.bool_]:
+    """Return which places have a jump near by in the same series."""
+    out = np.zeros_like(places)
+    for place in np.flatnonzero(places).tolist():
+        near = slice(max(place - _NEAR, 0), place + _NEAR + 1)
+        out[near] |= series[near] == series[place]
+    return out
+
+
+def _peaks(values: Array, series: Indices, least: float) -> NDArray[np.bool_]:
+    """Return the largest value of each series, if it is larger than a bound."""
+    order = np.lexsort((values, series))
+    last = order[np.append(series[order][1:] != series[order][:-1], True)]
+    out = np.zeros(len(values), dtype=np.bool_)
+    out[last[values[last] > least]] = True
+    return out
+
+
 @dataclass(frozen=True, eq=False)
 class _Precision:
     """The tridiagonal precision matrix of one log-ratio at all periods.
@@ -295,10 +477,11 @@ class _Precision:
         return out
 
 
-def _precision(steps: Array, sigma: float) -> _Precision:
+def _precision(steps: Array, sigma: float, jumps: NDArray[np.bool_] | bool = False) -> _Precision:
     """Return the precision of a random walk whose steps take so long (NaN: a series starts)."""
     starts = np.isnan(steps)
-    own = np.where(starts, _FIRST_SPREAD**-2, 1.0 / (sigma**2 * np.where(starts, 1.0, steps)))
+    variances = sigma**2 * steps + _JUMP**2 * np.asarray(jumps)
+    own = 1.0 / np.where(starts, _FIRST_SPREAD**2, variances)
     beside = np.where(starts, 0.0, -own)
     diagonal = own.copy()
     diagonal[:-1] -= beside[1:]

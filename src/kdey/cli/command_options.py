@@ -29,6 +29,7 @@ _ASKED = ("time", "every", "labelled", "smooth")
 _CHOSEN = (
     *("confidence", "target", "min_size", "check_fit", "level", "believe", "selection"),
     *("missing", "date_format", "strata", "variance_strata", "weights", "clusters", "fpc"),
+    "shrink_covers",
 )
 #: Options that name columns which the table must have, by what messages call these.
 _COLUMN_OPTIONS = {

@@ -104,6 +104,12 @@ def _load(model: str, jobs: int) -> AggregativeQuantifier:
     metavar="KEY",
     help="Groups lean on those with the same value of this key column, and these on all.",
 )
+@click.option(
+    "--shrink-covers",
+    type=click.Choice(["each-group", "average-group"]),
+    default="each-group",
+    help="Intervals of groups that lean on others hold for each of them, or on average.",
+)
 @click.option("--smooth", is_flag=True, help="Periods (--time) lean on their neighbours.")
 @click.option("--wide", is_flag=True, help="One row per group instead of one per group and class.")
 @click.option(

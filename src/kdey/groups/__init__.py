@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array, Indices, offsets_of
-from kdey.bayes.pooling import GroupDraws, GroupTree, TemplateDraws, shrink_groups
+from kdey.bayes.each_group import FEWEST, LEVELS, SeparateEnds, lean_on_others
+from kdey.bayes.pooling import TemplateDraws
 from kdey.bayes.random_walk import PeriodTree, smooth_periods
 from kdey.groups.answers import answer
 from kdey.groups.cluster import ClusterTable, cluster_of, fits_on_cluster
@@ -46,7 +47,16 @@ from kdey.intervals.estimate import no_uncertainty
 from kdey.model import Fitted, model_of, place_of
 from kdey.options import Options
 from kdey.simplex import match_scores
-from kdey.status import ALIKE, EMPTY, NOT_CONVERGED, join_status, status_parts
+from kdey.status import (
+    ALIKE,
+    DOES_NOT_BELONG,
+    EMPTY,
+    JUMP,
+    NOT_CONVERGED,
+    TOO_FEW_GROUPS,
+    join_status,
+    status_parts,
+)
 from kdey.validation import refuse_levels
 
 if TYPE_CHECKING:
@@ -135,8 +145,9 @@ def predict_groups(
         Nominal coverage of the intervals.
     shrink : bool or str
         Whether small groups lean on the others (partial pooling). The name of a key column: on the
-        groups with the same value of it, which lean on all. Intervals then cover on average over
-        groups, not for each.
+        groups with the same value of it, which lean on all. A group that is unlike the others keeps
+        its own estimate, and its status says so; intervals hold for each group, unless
+        ``options.shrink_covers`` says otherwise.
     smooth : bool
         Whether periods (``time``) lean on their neighbours. With ``every``, periods without data
         between others get a row.
@@ -265,7 +276,7 @@ def pool_groups(
     templates = TemplateDraws.of(quantifier, place_of(quantifier).n_threads)
     if request.smooth:
         return _smoothed(templates, table, request, separate)
-    return _shrunk(templates, table, request, separate)
+    return _shrunk(quantifier, templates, table, request, separate)
 
 
 def with_empty(estimates: Estimates, n: int, key_rows: Frame) -> Estimates:
@@ -286,24 +297,57 @@ def with_empty(estimates: Estimates, n: int, key_rows: Frame) -> Estimates:
 
 
 def _shrunk(
-    templates: TemplateDraws, table: ScoredTable, request: Request, separate: Estimates
+    quantifier: Fitted,
+    templates: TemplateDraws,
+    table: ScoredTable,
+    request: Request,
+    separate: Estimates,
 ) -> Estimates:
     """Return estimates that lean on the other groups."""
-    sizes = separate.size
+    sizes, options = separate.size, request.options
     # In the order of the keys, so that draws do not depend on that of the rows.
     groups = np.array([g for g in table.keys.order() if sizes[g] > 0], dtype=np.int64)
-    drawn = shrink_groups(
+    if len(groups) < FEWEST:
+        status = [join_status([*status_parts(s), TOO_FEW_GROUPS]) for s in separate.status]
+        none = np.where(sizes > 0, 0.0, np.nan)
+        return replace(separate, statuses=status, separate=separate, shrinkage=none)
+    ends, tail = _separate_ends(quantifier, table, request, groups)
+    made = lean_on_others(
         templates,
         table.rows.points,
-        GroupTree.of(sizes[groups], _parents(table.keys, request.shrink, groups)),
+        sizes[groups],
+        ends,
+        tail,
+        parents=_parents(table.keys, request.shrink, groups),
         positions=_positions(table, groups, sizes),
-        random_state=request.options.random_state,
+        covers=options.shrink_covers,
+        target=options.target,
+        random_state=options.random_state,
         n_threads=templates.n_threads,
     )
     shrinkage = np.full(len(separate), np.nan)
-    shrinkage[groups] = drawn.shrinkage
-    words = () if drawn.told_apart else (ALIKE,)
-    return replace(_filled(request, separate, groups, drawn, words), shrinkage=shrinkage)
+    shrinkage[groups] = made.shrinkage
+    words = {
+        ALIKE: np.full(len(groups), made.alike),
+        DOES_NOT_BELONG: made.strange,
+        NOT_CONVERGED: np.full(len(groups), not made.converged),
+    }
+    numbers = (made.estimate, made.low, made.high)
+    return replace(_filled(separate, groups, numbers, words), shrinkage=shrinkage)
+
+
+def _separate_ends(
+    quantifier: Fitted, table: ScoredTable, request: Request, groups: Indices
+) -> tuple[SeparateEnds, float]:
+    """Return the ends of separate intervals at several levels, and the tail asked for."""
+    k = model_of(quantifier).n_classes
+    tail, ends = request.options.tail(k), []
+    for level in LEVELS:
+        confidence = 1.0 - min(level * (1.0 - request.options.confidence), 0.98)
+        options = replace(request.options, confidence=confidence, check_fit=False)
+        made = answer(quantifier, table, replace(request, options=options), kept=0).take(groups)
+        ends.append((made.low, made.high))
+    return SeparateEnds.of(made.estimate, ends, tail), tail
 
 
 def _smoothed(
@@ -320,7 +364,15 @@ def _smoothed(
         random_state=request.options.random_state,
         n_threads=templates.n_threads,
     )
-    return _filled(request, separate, groups, drawn, ())
+    options, words = (
+        request.options,
+        {
+            JUMP: drawn.jumped,
+            NOT_CONVERGED: np.full(len(groups), not drawn.converged),
+        },
+    )
+    low, high = drawn.interval(options.tail(len(separate.classes)))
+    return _filled(separate, groups, (drawn.estimate(), low, high), words)
 
 
 def _positions(table: ScoredTable, groups: Indices, sizes: Indices) -> Indices:
@@ -340,29 +392,25 @@ def _parents(keys: GroupKeys, column: bool | str, groups: Indices) -> Indices | 
 
 
 def _filled(
-    request: Request,
     separate: Estimates,
     groups: Indices,
-    drawn: GroupDraws,
-    words: tuple[str, ...],
+    numbers: tuple[Array, Array, Array],
+    words: Mapping[str, NDArray[np.bool_]],
 ) -> Estimates:
-    """Return pooled numbers, and the separate ones beside them."""
-    options = request.options
-    low, high = drawn.interval(options.tail(len(separate.classes)), options.target)
-
-    def spread(numbers: Array) -> Array:
-        out = np.full(separate.estimate.shape, np.nan)
-        out[groups] = numbers
-        return out
-
-    words = words if drawn.converged else (*words, NOT_CONVERGED)
-    status = [join_status(dict.fromkeys([*status_parts(s), *words])) for s in separate.status]
+    """Return pooled estimates and intervals with words of a status; the separate ones beside."""
+    estimate, low, high = (np.full(separate.estimate.shape, np.nan) for _ in numbers)
+    for whole, part in zip((estimate, low, high), numbers, strict=True):
+        whole[groups] = part
+    status = [status_parts(text) for text in separate.status]
+    for word, where in words.items():
+        for g in groups[where].tolist():
+            status[g] = [*status[g], *([] if word in status[g] else [word])]
     return replace(
         separate,
-        estimate=spread(drawn.estimate(options.target)),
-        low=spread(low),
-        high=spread(high),
-        statuses=status,
+        estimate=estimate,
+        low=low,
+        high=high,
+        statuses=[join_status(parts) for parts in status],
         uncertainty_of=no_uncertainty(len(separate.classes)),
         separate=separate,
     )

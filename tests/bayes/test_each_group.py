@@ -1,0 +1,114 @@
+"""Intervals that hold for each group, and groups that do not belong, without any quantifier."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import ndtr, ndtri
+
+from kdey.bayes.each_group import (
+    LEVELS,
+    OtherGroups,
+    SeparateEnds,
+    _chances_of_counts,
+    _inside,
+)
+
+TAIL, ERROR = 0.025, 0.06
+NONE = np.zeros(2)
+
+
+def normal_ends(estimates: np.ndarray, error: float = ERROR) -> SeparateEnds:
+    """Return ends around estimates (G,) of the first class with a known standard error."""
+    both = np.stack([estimates, 1.0 - estimates], axis=1)
+    ends = [
+        (both + ndtri(TAIL * level) * error, both - ndtri(TAIL * level) * error) for level in LEVELS
+    ]
+    return SeparateEnds.of(both, ends, TAIL)
+
+
+def others_of(estimates: np.ndarray, size: int = 60) -> tuple[OtherGroups, SeparateEnds]:
+    ends, n = normal_ends(estimates), len(estimates)
+    return OtherGroups.of(ends, np.full(n, size), np.zeros(n, dtype=np.int64)), ends
+
+
+def test_scores_are_those_of_the_normal_distribution() -> None:
+    ends, t = normal_ends(np.array([0.4, 0.5])), np.linspace(0.25, 0.65, 9)
+    expected = (np.array([[0.4], [0.5]]) - t) / ERROR
+    np.testing.assert_allclose(ends.scores_of(0, t), expected, atol=0.05)
+    np.testing.assert_allclose(
+        ends.shares_at(np.array([1.96, 0.0]))[0, 0], [0.2824, 0.4], atol=2e-3
+    )
+
+
+def test_intervals_without_others_are_the_separate_ones() -> None:
+    """The other groups show that shares lie anywhere: nothing can be gained."""
+    others, ends = others_of(np.linspace(0.1, 0.9, 30))
+    low, high = others.intervals(ends, TAIL, NONE)
+    inner = slice(8, 22)  # the ends of the range are as far from the others as any group is
+    np.testing.assert_allclose((high - low)[inner], 2 * 1.96 * ERROR, rtol=0.06)
+    assert not others.strange.any()
+
+
+@pytest.mark.parametrize("truth", [0.3, 0.42, 0.55, 0.85], ids=["as-others", "two", "four", "far"])
+def test_each_group_is_covered(truth: float) -> None:
+    """The oracle: coverage of one share among thirty equal ones, over the normal distribution."""
+    rng, tries = np.random.default_rng(0), 400
+    estimates = truth + ERROR * ndtri((np.arange(tries) + 0.5) / tries)
+    covered, width = [], []
+    for _ in range(3):  # what others say of the last group does not depend on its own estimate
+        others = others_of(np.append(0.3 + ERROR * rng.normal(size=30), truth))[0]
+        same = [np.tile(values[30], (tries, 1)) for values in (others.mean, others.spread)]
+        made = OtherGroups(*same, np.ones(tries))
+        low, high = made.intervals(normal_ends(estimates), TAIL, NONE)
+        covered.append(((low <= truth) & (truth <= high))[:, 0].mean())
+        width.append((high - low)[:, 0].mean())
+    assert 0.94 <= np.mean(covered) <= 0.96
+    assert np.mean(width) <= (0.9 if truth == 0.3 else 1.5) * 2 * 1.96 * ERROR
+
+
+def test_what_a_group_shows_does_not_enter_what_others_say_of_it() -> None:
+    rng = np.random.default_rng(1)
+    estimates = 0.3 + ERROR * rng.normal(size=20)
+    made = [others_of(np.append(estimates, own))[0] for own in (0.3, 0.8)]
+    np.testing.assert_allclose(made[0].mean[20], made[1].mean[20], atol=0.005)
+    np.testing.assert_allclose(made[0].spread[20], made[1].spread[20], atol=0.005)
+    assert made[0].p_value[20] > 0.3
+    assert made[1].strange[20]
+    assert made[1].strange.sum() == 1
+
+
+def test_two_groups_that_do_not_belong_do_not_hide_each_other() -> None:
+    estimates = np.append(0.3 + ERROR * np.random.default_rng(2).normal(size=20), [0.85, 0.9])
+    assert np.flatnonzero(others_of(estimates)[0].strange).tolist() == [20, 21]
+
+
+def test_groups_are_held_against_those_of_their_parent() -> None:
+    rng = np.random.default_rng(3)
+    estimates = np.concatenate([centre + 0.03 * rng.normal(size=10) for centre in (0.2, 0.8)])
+    parents, ends = np.repeat([0, 1], 10), normal_ends(np.append(estimates, 0.5), 0.03)
+    sizes = np.full(21, 200)
+    made = OtherGroups.of(ends, sizes, np.append(parents, 2))  # the last has no sibling
+    assert not made.strange[:20].any()
+    np.testing.assert_allclose(made.mean[:20, 0], np.repeat([0.2, 0.8], 10), atol=0.05)
+    assert made.spread[20, 0] > 0.15
+    np.testing.assert_allclose(made.mean[20, 0], 0.5, atol=0.1)
+
+
+def test_a_small_count_is_not_as_surprising_as_its_score() -> None:
+    t = np.array([0.05, 0.5])
+    least = _chances_of_counts(4 / 15, 15, t)[0]
+    expected = 1 - sum(
+        np.array([1, 15, 105, 455])[j] * t**j * (1 - t) ** (15 - j) for j in range(4)
+    )
+    np.testing.assert_allclose(least, expected)
+    assert least[0] > 20 * ndtr(-(4 / 15 - 0.05) / np.sqrt(0.05 * 0.95 / 15))
+    assert _chances_of_counts(0.0, 15, t)[0].tolist() == [1.0, 1.0]
+    assert _chances_of_counts(1.0, 15, t)[1].tolist() == [1.0, 1.0]
+
+
+def test_estimates_move_as_far_as_they_stay_inside() -> None:
+    start, end = np.array([[0.5, 0.5], [0.2, 0.8]]), np.array([[0.7, 0.3], [0.25, 0.75]])
+    low, high = start - 0.1, start + 0.1
+    np.testing.assert_allclose(_inside(start, end, low, high), [[0.6, 0.4], [0.25, 0.75]])
+    np.testing.assert_allclose(_inside(start, start, start, start), start)
