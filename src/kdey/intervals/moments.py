@@ -271,34 +271,26 @@ class Moments:
         total = total + np.tensordot(template_shares, self.template_covariances, axes=1)
         return np.asarray(self.inverse @ total @ self.inverse.T)
 
-    def cross(self, other: Moments, shares: Array) -> Array:
-        """Return sum_l shares_l Cov_l(z, z of ``other``), shape (k, k), as the rows show it.
+    def influences(self, shares: Array) -> Array:
+        """Return how much each row of the templates moves T^-1 q, shape (n', k), as rows show it.
+
+        The products of two such arrays are covariances of the errors that two bags have in common.
+        Bags that are estimated by the same templates have them at every prevalence.
 
         Parameters
         ----------
-        other : Moments
-            Moments learnt from the same rows, adapted to another prevalence or not.
         shares : array of shape (k,)
-
-        Returns
-        -------
-        array of shape (k, k)
+            The prevalence of the bag.
         """
         assert self.training is not None, "templates that are given have no error"
-        rows, z, other_z = self.training.thinned, self._z(), other._z()
-        gram = z.T @ (other_z * rows.row_weights(shares)[:, None])
-        means, other_means = rows.means(z), rows.means(other_z)
-        return np.asarray(gram - (means * shares) @ other_means.T)
+        rows = self.training.thinned
+        z = features(rows.rows, self.prevalence, self.projection) @ self.inverse.T
+        z = (z - rows.means(z).T[rows.owners]) * shares[rows.owners][:, None]
+        return np.asarray(z * np.sqrt(rows.weights / self.sizes[rows.owners])[:, None])
 
     def _variances(self, covariances: Array) -> Array:
         half = self.inverse @ covariances  # (k, k, r): class l, then class i
         return np.asarray((half * self.inverse).sum(axis=2).T)
-
-    def _z(self) -> Array:
-        """Return the rows in the coordinates of the prevalence, shape (n', k)."""
-        assert self.training is not None, "templates that are given have no error"
-        phi = features(self.training.thinned.rows, self.prevalence, self.projection)
-        return np.asarray(phi @ self.inverse.T)
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,7 @@ from sklearn.base import BaseEstimator
 from kdey._fingerprints import fingerprint
 from kdey._io import write_whole
 from kdey.bags import Array
+from kdey.diagnostics.performance import expected_accuracy
 from kdey.groups import Request, ScoredTable, answer, score
 from kdey.intervals import Estimate
 from kdey.model import AnyModel, Fitted, model_of
@@ -89,7 +90,8 @@ class MonitorUpdate:
     history : History
         After the update.
     periods : tuple of str
-        The periods that were sent, whether they were new or not.
+        The periods that were sent, with their groups if there are any, whether they were new or
+        not.
     added : tuple of str
         Those of them that were not in the history, or replaced another.
     alarms : tuple of Alarm
@@ -110,6 +112,7 @@ def monitor(
     period: Any = None,
     time: str | None = None,
     every: str | None = None,
+    groups: str | None = None,
     settings: MonitorSettings | None = None,
     overwrite: bool = False,
     new_model: bool = False,
@@ -132,6 +135,9 @@ def monitor(
         In the place of ``period``: the rows belong to the periods that it names.
     every : str, optional
         Period that times are cut down to, such as "1w"; see :func:`kdey.predict_groups`.
+    groups : name of a column, optional
+        A history of each of its values, in one file: the chance of a false alarm is that of all
+        groups together. By default as the history was started.
     settings : MonitorSettings, optional
         By default those of the history, or the default ones for a new one. A history keeps the
         settings that it was started with.
@@ -184,16 +190,23 @@ def monitor(
     known = Options() if options is None else options
     if before is not None and isinstance(known, Options) and known.date_format == "auto":
         known = replace(known, date_format=before.date_format)
-    asked = Request.of(time=time, every=every, scores=scores, confidence=confidence, options=known)
-    judged = replace(asked.options, check_fit=chosen.check_fit, n_null=chosen.n_null)
-    request = replace(asked, options=judged)
+    by = _groups_for(history, before, groups)
+    request = Request.of(
+        by or (), time=time, every=every, scores=scores, confidence=confidence, options=known
+    )
     scored = score(quantifier, table, request)
-    periods = _estimate_periods(quantifier, scored, request, period)
+    named = _named_groups(scored, period, by)
+    known_groups = set() if before is None else {p.group for p in before.periods}
+    n_null = chosen.n_null(len(known_groups | {group for _, group in named}))
+    judged = replace(request.options, check_fit=chosen.check_fit, n_null=n_null)
+    request = replace(request, options=judged)
+    periods = _estimate_periods(quantifier, scored, request, named, chosen.accuracy_below)
     return _add_periods(
         history,
         model_of(quantifier),
         periods,
         chosen,
+        by=by,
         every=every,
         date_format=scored.date_format,
         overwrite=overwrite,
@@ -219,26 +232,60 @@ def _settings_for(
     return known
 
 
+def _groups_for(
+    path: str | PathLike[str], history: History | None, groups: str | None
+) -> str | None:
+    """Return the column of the groups of a history; raises HistoryError if it has others."""
+    if history is None or not history.periods:
+        return groups
+    if groups not in (None, history.by):
+        known = "no groups" if history.by is None else f"groups by column {history.by!r}"
+        raise HistoryError(
+            f"{path}: was started with {known}, not by column {groups!r}: leave groups as they "
+            "were, or start a new history"
+        )
+    return history.by
+
+
+def _named_groups(scored: ScoredTable, period: Any, by: str | None) -> list[tuple[str, str]]:
+    """Return the names of the period and the group of each group of a table."""
+    found = []
+    for key in scored.keys.values:
+        for column, value in zip(scored.keys.names, key, strict=True):
+            if value is None:
+                what = "group" if column == by else "time"
+                raise ValueError(f"column {column!r} lacks the {what} of some rows")
+        values = dict(zip(scored.keys.names, key, strict=True))
+        group = "" if by is None else str(values.pop(by))
+        found.append((period_name(next(iter(values.values()), period)), group))
+    return found
+
+
 def _estimate_periods(
-    quantifier: Fitted, scored: ScoredTable, request: Request, period: Any
+    quantifier: Fitted,
+    scored: ScoredTable,
+    request: Request,
+    named: Sequence[tuple[str, str]],
+    accuracy_below: float | None,
 ) -> list[Period]:
-    """Return the periods of a table whose rows are scored; without ``period`` by its only key."""
-    values = [period] if period is not None else [key[0] for key in scored.keys.values]
-    if any(value is None for value in values):
-        raise ValueError(f"column {scored.keys.names[0]!r} lacks the time of some rows")
-    names = [period_name(value) for value in values]
+    """Return the periods of a table whose rows are scored."""
     model, now = model_fingerprint(quantifier), datetime.now(UTC).isoformat(timespec="seconds")
     estimates = answer(quantifier, scored, request, kept=sys.maxsize)
     rows = scored.rows
+    accuracies: list[dict[str, float]] = [{}] * len(named)
+    if accuracy_below is not None:
+        accuracies = expected_accuracy(quantifier, estimates, accuracy_below)
     periods = []
-    for group, name in enumerate(names):
+    for group, (name, title) in enumerate(named):
         if not estimates.size[group]:
-            raise ValueError(f"period {name} has no row without a missing value")
+            of_group = f" of group {title}" if title else ""
+            raise ValueError(f"period {name}{of_group} has no row without a missing value")
         estimate = estimates[group]
         share, noise, template = error_parts(estimate)
         periods.append(
             Period(
                 name=name,
+                group=title,
                 n=estimate.size,
                 n_missing=int(np.asarray(estimates.n_missing)[group]),
                 effective_size=float(estimate.diagnostics["effective_size"]),
@@ -249,6 +296,8 @@ def _estimate_periods(
                 share=share,
                 noise=noise,
                 template_variance=template,
+                template_draws=template_draws(estimate),
+                **accuracies[group],
                 fit_p_value=float(np.asarray(estimates.fit_p_value)[group]),
                 status=estimate.status,
                 model=model,
@@ -270,6 +319,12 @@ def error_parts(estimate: Estimate) -> tuple[Array, Array, Array]:
     noise = np.maximum(size * sampling - inside * (1.0 - inside), 0.0)
     template = np.maximum(np.diag(uncertainty.covariance()) - sampling, 0.0)
     return np.asarray(share), np.asarray(noise), np.asarray(template)
+
+
+def template_draws(estimate: Estimate) -> Array:
+    """Return the draws of the template error of each class, (k, TEMPLATE_DRAWS) or (k, 0)."""
+    draws = estimate.uncertainty.template_draws()
+    return np.zeros((len(estimate.classes), 0)) if draws is None else draws.T.astype(np.float32)
 
 
 #: Attributes that say where a model works, how long its fit took and with which version, and an
@@ -349,6 +404,7 @@ def _add_periods(
     periods: Sequence[Period],
     settings: MonitorSettings,
     *,
+    by: str | None,
     every: str | None,
     date_format: str,
     overwrite: bool,
@@ -361,7 +417,11 @@ def _add_periods(
     def change(before: History | None) -> History:
         history = before
         if history is None:
-            history = History(classes, tuple(fitted.prevalence.tolist()), settings)
+            history = History(classes, tuple(fitted.prevalence.tolist()), settings, by=by)
+        by_now = _groups_for(path, history, by)  # another process may have started it meanwhile
+        if by_now != by:
+            raise HistoryError(f"{path}: was started with groups by column {by_now!r}: say so")
+        history = replace(history, by=by)
         _check_same_model(path, history, classes, periods, new_model)
         known.update(map(id, history.periods))
         if every is not None:
@@ -371,12 +431,13 @@ def _add_periods(
         return history.with_periods(periods, overwrite=overwrite)
 
     history = update_history(path, change)
-    sent = {period.name for period in periods}
+    sent = {(period.name, period.group) for period in periods}
+    of_groups = [(period, (period.name, period.group)) for period in history.periods]
     return MonitorUpdate(
         history,
-        tuple(name for name in history.names if name in sent),
-        tuple(period.name for period in history.periods if id(period) not in known),
-        tuple(alarm for alarm in find_alarms(history) if alarm.period in sent),
+        tuple(dict.fromkeys(period.title for period, key in of_groups if key in sent)),
+        tuple(period.title for period, _ in of_groups if id(period) not in known),
+        tuple(alarm for alarm in find_alarms(history) if (alarm.period, alarm.group) in sent),
     )
 
 
