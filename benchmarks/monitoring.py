@@ -37,9 +37,9 @@ import numpy as np
 from kdey import EMQ
 from kdey.bags import Bags
 from kdey.diagnostics.default_checks import default_checker
+from kdey.diagnostics.performance import expected_accuracy
 from kdey.groups import adjust_p_values
 from kdey.intervals import Estimates, difference
-from kdey.diagnostics.performance import expected_accuracy
 from kdey.monitoring import (
     Bound,
     History,

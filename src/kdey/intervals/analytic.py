@@ -410,21 +410,25 @@ class AnalyticUncertainty(Uncertainty):
             return np.zeros((len(sizes), len(sizes)))
         if other is None:
             return self.moments.covariance(np.zeros(len(sizes)), self.mix**2 / sizes)
-        return self._influences().T @ other._influences()
+        return np.asarray(self._influences.T @ other._influences)
 
     def template_draws(self) -> Array | None:
         """Return draws of the error that templates cause, shape (TEMPLATE_DRAWS, k)."""
-        variances = self.template_covariance()
-        if self.moments.training is None or variances is None:
+        if self.moments.training is None:
             return None
-        moved = self._influences()
-        draws = _signs(len(moved)) @ moved
-        shown = np.maximum((moved**2).sum(axis=0), np.finfo(np.float64).tiny)
-        # As large as the variance, which few labels do not leave too small.
-        return np.asarray(draws * np.sqrt(np.diag(variances) / shown))
+        influences = self._influences
+        return np.asarray(_signs(len(influences)) @ influences)
 
+    @cached_property
     def _influences(self) -> Array:
-        return self.moments.influences(self.mix)
+        """How much each row of the templates moves the centre, shape (n', k).
+
+        They are as large as the variance, which few labels do not leave too small.
+        """
+        moved, variances = self.moments.influences(self.mix), self.template_covariance()
+        assert variances is not None, "that of analytic intervals is known"
+        shown = np.maximum((moved**2).sum(axis=0), np.finfo(np.float64).tiny)
+        return np.asarray(moved * np.sqrt(np.diag(variances) / shown))
 
     def freedom(self) -> float:
         """Return the harmonic mean of the degrees of freedom of the classes."""

@@ -497,7 +497,12 @@ def _check_same_model(
 
 
 #: Kinds of alarms in words.
-_KINDS = {"moved": "share moved", "bound": "beyond a bound", "fit": "does not fit"}
+_KINDS = {
+    "moved": "share moved",
+    "bound": "beyond a bound",
+    "fit": "does not fit",
+    "accuracy": "accuracy too low",
+}
 
 
 def history_page(history: History, title: str = "Prevalences over time") -> str:
@@ -554,8 +559,10 @@ def write_history_page(
 
 def _group_table(history: History) -> GroupTable:
     rows: list[dict[str, Any]] = []
+    by = [] if history.by is None else ["group" if history.by == "period" else history.by]
     for period in history.periods:
         shared = {
+            **dict.fromkeys(by, period.group),
             "period": _moment(period.name),
             "n": period.n,
             "p_value": period.fit_p_value,
@@ -573,7 +580,7 @@ def _group_table(history: History) -> GroupTable:
                     "training": history.training_prevalence[code],
                 }
             )
-    return group_table(rows, ["period"], "period")
+    return group_table(rows, [*by, "period"], "period")
 
 
 def _moment(name: str) -> int | str:
@@ -582,19 +589,29 @@ def _moment(name: str) -> int | str:
 
 
 def _lead(history: History, alarms: Sequence[Alarm]) -> list[str]:
-    last = history.periods[-1]
-    order = last.estimate.argsort()[::-1][:3]
-    named = [
-        f"{percent(last.estimate[i])} are “{history.labels[i]}” ({percent(last.low[i])} to "
-        f"{percent(last.high[i])})"
-        for i in order
-    ]
-    count = "one period" if len(history) == 1 else f"{len(history):,} periods"
-    since = "" if len(history) == 1 else f", from {history.names[0]} to {last.name}"
-    sentences = [
-        f"In {last.name}, of {last.n:,} records, an estimated {listed(named)}.",
-        f"The history has {count}{since}.",
-    ]
+    names, last = history.names, history.periods[-1]
+    count = "one period" if len(names) == 1 else f"{len(names):,} periods"
+    since = "" if len(names) == 1 else f", from {names[0]} to {last.name}"
+    if history.by is not None:
+        sentences = [
+            f"The history has {count}{since}, of {len(history.groups):,} groups by {history.by}."
+        ]
+    else:
+        order = last.estimate.argsort()[::-1][:3]
+        named = [
+            f"{percent(last.estimate[i])} are “{history.labels[i]}” ({percent(last.low[i])} to "
+            f"{percent(last.high[i])})"
+            for i in order
+        ]
+        sentences = [
+            f"In {last.name}, of {last.n:,} records, an estimated {listed(named)}.",
+            f"The history has {count}{since}.",
+        ]
+    if history.settings.accuracy_below is not None and np.isfinite(last.accuracy):
+        where = f" of {last.group}" if last.group else ""
+        sentences.append(
+            f"The expected accuracy{where} in {last.name} is {percent(last.accuracy)}."
+        )
     if history.gaps:
         between = listed([f"{first} and {last}" for first, last in history.gaps[-5:]])
         sentences.append(f"Periods are missing between {between}.")
@@ -617,19 +634,23 @@ def _alarm_section(history: History, alarms: Sequence[Alarm]) -> Section:
     settings = history.settings
     words = [
         f"If nothing changes, the chance that any alarm rings within {HORIZON} periods is at most "
-        f"{percent(settings.false_alarms)}. Shares are compared with those of all periods since "
-        "the last alarm, so that a small change that lasts is found as well as a large one."
+        f"{percent(settings.false_alarms)}"
+        + ("" if history.by is None else ", for all groups together")
+        + ". Shares are compared with those of all periods since the last alarm, so that a small "
+        "change that lasts is found as well as a large one."
     ]
     if not alarms:
         return Section("alarms", "Alarms", [*words, "No alarm has rung so far."])
-    headings = ("Period", "What", "Class", "Since", "Before", "Now")
+    group = () if history.by is None else ("Group",)
+    headings = ("Period", *group, "What", "Class", "Since", "Before", "Now")
     numeric = ("Before", "Now")
     columns = tuple(Heading(name, numeric=name in numeric) for name in headings)
     rows = tuple(
         Row(
             (
-                *(Cell(text) for text in (alarm.period, _KINDS[alarm.kind], alarm.label)),
-                Cell(alarm.since),
+                Cell(alarm.period),
+                *(Cell(alarm.group) for _ in group),
+                *(Cell(text) for text in (_KINDS[alarm.kind], alarm.label, alarm.since)),
                 *(_share(alarm, value) for value in (alarm.before, alarm.after)),
             )
         )
@@ -649,7 +670,7 @@ def _time_section(history: History, table: GroupTable, alarms: Sequence[Alarm]) 
             tuple(
                 (_moment(alarm.period), str(alarm))
                 for alarm in alarms
-                if alarm.label == label or alarm.kind == FIT
+                if alarm.label == label or not alarm.label
             ),
             tuple((b.share, str(b)) for b in history.settings.bounds if b.label == label),
         )
@@ -678,10 +699,13 @@ def _time_section(history: History, table: GroupTable, alarms: Sequence[Alarm]) 
 def _setting_lines(history: History) -> list[tuple[str, str]]:
     settings = history.settings
     bounds = "; ".join(map(str, settings.bounds)) or "none"
+    accuracy = settings.accuracy_below
     models = list(dict.fromkeys(period.model for period in history.periods))
     return [
         (f"False alarms within {HORIZON} periods", f"{settings.false_alarms:g}"),
         ("Bounds", bounds),
+        *([] if history.by is None else [("Groups", f"by {history.by}, {len(history.groups):,}")]),
+        ("Accuracy", "not watched" if accuracy is None else f"below {accuracy:g}"),
         ("Ordinary fluctuation", f"{settings.fluctuation:g}"),
         ("Fit", "checked" if settings.check_fit else "not checked"),
         ("Models", ", ".join(models)),

@@ -1,10 +1,10 @@
 r"""The alarms of a history: computed from its periods alone, one stream after another.
 
-A stream is a class of a group that may have moved, or a bound. Each goes through the periods in their order.
-After an alarm it starts afresh: with the periods after the change, which are the new normal, or,
-for a bound, with the next period. Streams also start afresh where the model changes, because the
-errors of two models differ. The fit is judged period by period, and a period that does not fit is
-left out of all streams: its estimates mean nothing.
+A stream is a class of a group that may have moved, or a bound. Each goes through the periods in
+their order. After an alarm it starts afresh: with the periods after the change, which are the new
+normal, or, for a bound, with the next period. Streams also start afresh where the model changes,
+because the errors of two models differ. The fit is judged period by period, and a period that does
+not fit is left out of all streams: its estimates mean nothing.
 
 The tests are sequential, of the shares of one class over many periods.
 
@@ -371,9 +371,7 @@ def _group_alarms(history: History, group: str, n_groups: int) -> list[Alarm]:
         for code in watched:
             alarms += _moved_alarms(history, periods, code, limit_for(MOVED, len(watched)))
         for bound in settings.bounds:
-            alarms += _bound_alarms(
-                history, periods, bound, limit_for(BOUND, len(settings.bounds))
-            )
+            alarms += _bound_alarms(history, periods, bound, limit_for(BOUND, len(settings.bounds)))
         if settings.accuracy_below is not None:
             alarms += _accuracy_alarms(periods, settings.accuracy_below, limit_for(ACCURACY, 1))
     return [replace(alarm, group=group) for alarm in alarms]

@@ -415,9 +415,7 @@ class History:
             usual = float(np.median(steps))
         if not usual:
             return []
-        return [
-            (names[i], names[i + 1]) for i in np.flatnonzero(steps > 1.5 * usual).tolist()
-        ]
+        return [(names[i], names[i + 1]) for i in np.flatnonzero(steps > 1.5 * usual).tolist()]
 
     def without(self, name: str) -> History:
         """Return the history without a period of all groups; raises HistoryError without one."""
