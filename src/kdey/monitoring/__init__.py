@@ -274,7 +274,15 @@ def _estimate_periods(
     rows = scored.rows
     accuracies: list[dict[str, float]] = [{}] * len(named)
     if accuracy_below is not None:
-        accuracies = expected_accuracy(quantifier, estimates, accuracy_below)
+        try:
+            accuracies = expected_accuracy(quantifier, estimates, accuracy_below)
+        except ValueError as error:
+            raise ValueError(
+                "the accuracy cannot be watched, because nothing is known of the classifier's "
+                "decisions on labelled instances: fit a method that keeps posteriors of training "
+                "instances (PACC, KDEyML, EMQ with a calibration, Quantifier), or leave "
+                "accuracy_below out"
+            ) from error
     periods = []
     for group, (name, title) in enumerate(named):
         if not estimates.size[group]:

@@ -264,7 +264,7 @@ def _deviance(trials: Array, share: Array, expected: float) -> Array:
 
 #: Fields of an alarm that a table shows.
 ALARM_COLUMNS = (
-    *("period", "group", "kind", "class", "since", "before", "after", "statistic", "limit"),
+    *("period", "kind", "class", "since", "before", "after", "statistic", "limit", "group"),
 )
 
 
@@ -329,9 +329,9 @@ class Alarm:
 
     def row(self) -> dict[str, str | float]:
         """Return the fields by the names of ``ALARM_COLUMNS``."""
-        values = (self.period, self.group, self.kind, self.label, self.since)
+        values = (self.period, self.kind, self.label, self.since)
         numbers = (self.before, self.after, self.statistic, self.limit)
-        return dict(zip(ALARM_COLUMNS, (*values, *numbers), strict=True))
+        return dict(zip(ALARM_COLUMNS, (*values, *numbers, self.group), strict=True))
 
 
 def find_alarms(history: History) -> list[Alarm]:
