@@ -24,8 +24,8 @@ would have twice the variance that any limits can know of.
 A bag has its first 20, 50, 200 and 500 instances labelled in turn. All bags of a training set and a
 shift are solved together; the test, most of the time, is made on every fourth. ``--run`` adds one
 training set of all cells after another to ``build/benchmarks/labelled.jsonl``; stopped, it goes on
-from there. ``--few`` measures intervals and joint regions of populations that are known exactly, with
-5 to 50 labels of the bag, regions also without what score intervals know ("plain joint"), and
+from there. ``--few`` measures intervals and joint regions of populations that are known exactly,
+with 5 to 50 labels of the bag, regions also without what score intervals know ("plain joint"), and
 intervals of bags of two or three rows by CC: ``results/labelled-few.csv``. ``--summary`` writes
 ``results/labelled.csv``, ``--table`` prints it, ``--figure`` draws
 ``docs/figures/labelled.png``.

@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.linear_model import LogisticRegression
 
 from kdey import EMQ, PACC, estimate_performance
 from kdey.diagnostics.performance import expected_accuracy
@@ -64,7 +65,6 @@ def test_draws_have_the_covariance_of_the_errors_that_two_bags_share(
     assert_allclose(template_draws(pair[0]), first)  # no generator has moved on
 
 
-EMQ_WITHOUT = fitted(EMQ)
 CASES = ((0, (0.5, 0.3, 0.2)), (1, (0.3, 0.2, 0.5)))
 
 
@@ -207,8 +207,9 @@ def test_a_watched_accuracy_is_kept(quantifier: Any, tmp_path: Path) -> None:
     assert [alarm.kind for alarm in update.alarms] == ["accuracy"]
     assert read_history(path).settings.accuracy_below == 0.999
     assert 0.3 < read_history(path).periods[0].accuracy < 0.99
+    q = EMQ(LogisticRegression()).fit(frame(0), np.arange(150) % 3)
     with pytest.raises(ValueError, match="the accuracy cannot be watched"):
-        monitor(EMQ_WITHOUT, frame(0), tmp_path / "n", period=1, scores=SCORES, settings=settings)
+        monitor(q, frame(0), tmp_path / "n", period=1, settings=settings)
 
 
 def test_a_page_shows_groups_and_the_accuracy() -> None:
