@@ -24,7 +24,10 @@ would have twice the variance that any limits can know of.
 A bag has its first 20, 50, 200 and 500 instances labelled in turn. All bags of a training set and a
 shift are solved together; the test, most of the time, is made on every fourth. ``--run`` adds one
 training set of all cells after another to ``build/benchmarks/labelled.jsonl``; stopped, it goes on
-from there. ``--summary`` writes ``results/labelled.csv``, ``--table`` prints it, ``--figure`` draws
+from there. ``--few`` measures intervals and joint regions of populations that are known exactly,
+with 5 to 50 labels of the bag, regions also without what score intervals know ("plain joint"), and
+intervals of bags of two or three rows by CC: ``results/labelled-few.csv``. ``--summary`` writes
+``results/labelled.csv``, ``--table`` prints it, ``--figure`` draws
 ``docs/figures/labelled.png``.
 """
 
@@ -46,11 +49,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cases import DATA, _read, quiet
-from kdey import EMQ, KDEyML
+from kdey import CC, EMQ, KDEyML
+from kdey.intervals.region import region_from_covariance
 from kdey.labelled import estimate_labelled_bags, labelled_sample
 from kdey.options import Options
 from kdey.simplex import sample_uniform
-from summaries import RAW, RESULTS, read_raw, read_summary
+from populations import BORDER, INNER, SYNTHETIC
+from summaries import RAW, RESULTS, read_raw, read_summary, update_summary
 
 FILE, SUMMARY = RAW / "labelled.jsonl", RESULTS / "labelled.csv"
 FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "labelled.png"
@@ -66,6 +71,8 @@ SIZE, UNKNOWN_SHARE, EXPECTED = 1_000, 0.15, 5.0
 SPLITS, PART, TRAINING = 40, 8, 3_000
 #: Every how many bags label shift is tested.
 TESTED = 4
+#: Known populations: labels, size of their bags, and sizes of bags without any.
+FEW, FEW_SIZE, TINY, FEW_SUMMARY = (5, 20, 50), 300, (2, 3), RESULTS / "labelled-few.csv"
 KEYS = ("method", "set", "shift", "labels")
 
 
@@ -218,6 +225,70 @@ def run(method: str, bags: int) -> None:
         print("training set", number + 1, flush=True)
 
 
+def few(redraws: int) -> None:
+    """Write the coverage of few labels of the bag, and of bags of two or three rows."""
+    quiet()
+    rows: list[dict[str, Any]] = []
+    for name in ("dirichlet", "beta", "softmax"):
+        for n in FEW:
+            rows += _few_labels(name, n, redraws)
+        for size in TINY:
+            rows.append(_tiny_bags(name, size, redraws))
+    update_summary(FEW_SUMMARY, rows, ["population", "case"])
+
+
+def _bags_of_known(
+    name: str, size: int, redraws: int, make: Any
+) -> Iterator[tuple[Any, np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield quantifier, posteriors, labels and prevalence; training sets serve ten bags each."""
+    population = SYNTHETIC[name]
+    k = population.n_classes
+    truths = INNER[k] + BORDER[k]
+    for seed in range(redraws):
+        rng = np.random.default_rng([seed, size, k])
+        if seed % 10 == 0:
+            y = np.repeat(np.arange(k), 200)
+            quantifier = make().fit_posteriors(population.draw(y, rng), y)
+        truth = np.array(truths[seed % len(truths)])
+        labels = rng.choice(k, size, p=truth)
+        yield quantifier, population.draw(labels, rng), labels, truth
+
+
+def _few_labels(name: str, n: int, redraws: int) -> list[dict[str, Any]]:
+    found: dict[str, list[tuple[float, ...]]] = defaultdict(list)
+    bags = _bags_of_known(name, FEW_SIZE, redraws, lambda: EMQ(calibration="bcts"))
+    for q, points, labels, truth in bags:
+        sample = labelled_sample((np.arange(n), labels[:n]), q.classes_, FEW_SIZE)
+        (result,) = estimate_labelled_bags(q.model_, points, [sample], Options(), test=False)
+        for way, part in result.alternatives.items():
+            u = part.uncertainty
+            plain = region_from_covariance(u.unclipped, u.errors, u.degrees, part.confidence)
+            inside = (part.low <= truth + 1e-12) & (truth - 1e-12 <= part.high)
+            joint, before = (float(r.contains(truth)) for r in (part.region, plain))
+            found[way].append((float(inside.mean()), joint, before))
+    return [_coverage(name, f"{n} labels, {way}", values) for way, values in found.items()]
+
+
+def _tiny_bags(name: str, size: int, redraws: int) -> dict[str, Any]:
+    values = []
+    for q, points, labels, truth in _bags_of_known(name, size, redraws, CC):
+        shares = np.bincount(labels, minlength=len(truth)) / size
+        made = q.estimate_posteriors(points, target="bag", check_fit=False)
+        inside = (made.low <= shares + 1e-12) & (shares - 1e-12 <= made.high)
+        values.append((float(inside.mean()), float("nan"), float("nan")))
+    return _coverage(name, f"CC, this bag of {size}", values)
+
+
+def _coverage(name: str, case: str, values: list[tuple[float, ...]]) -> dict[str, Any]:
+    """Return means with the standard error of the first."""
+    each = np.array(values)
+    single, joint, plain = each.mean(axis=0)
+    error = each[:, 0].std(ddof=1) / np.sqrt(len(each))
+    numbers = {"single": single, "error": error, "joint": joint, "plain joint": plain}
+    rounded = {key: f"{value:.4f}" for key, value in numbers.items()}
+    return {"population": name, "case": case, **rounded, "n": len(each)}
+
+
 def summarise() -> None:
     """Write the means of every cell."""
     import csv
@@ -317,6 +388,7 @@ def figure() -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", action="store_true")
+    parser.add_argument("--few", type=int, metavar="REDRAWS", help="few labels, tiny bags")
     parser.add_argument("--summary", action="store_true")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--figure", action="store_true")
@@ -325,6 +397,8 @@ if __name__ == "__main__":
     options = parser.parse_args()
     if options.run:
         run(options.method, options.bags)
+    if options.few:
+        few(options.few)
     if options.summary:
         summarise()
     if options.table:

@@ -1,6 +1,6 @@
 """Monitoring and comparisons: false alarms, delays, family-wise errors and false discoveries.
 
-Four parts, which ``--run`` measures and ``--table`` prints:
+Six parts, which ``--run`` measures and ``--table`` prints:
 
 * ``limits``: the limits of the sequential statistics, by simulated normal errors of 100 periods
   (``kdey.monitoring.alarms`` contains them);
@@ -10,6 +10,10 @@ Four parts, which ``--run`` measures and ``--table`` prints:
   are uniform, so that the sequential tests stand alone;
 * ``delays``: the number of periods until an alarm after a share has moved by five points at
   period 21, or lies five points beyond a bound from the start, by size of the periods;
+* ``accusations``: histories in which some classes move and one does not, and quiet ones, with what
+  templates have in common and (in the case "without") as if their errors cancelled: how often the
+  unchanged class is accused, and when the alarm of the moved ones comes. Quiet histories of ten
+  groups, and of the accuracy with a bound exactly at the true one;
 * ``comparisons``: tables of ten groups and three classes. All groups are the same (family-wise
   error of Holm's method), or five of them have other shares (share of false discoveries, and of
   true differences that are found, by Benjamini and Hochberg's method).
@@ -25,6 +29,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,9 +37,18 @@ import numpy as np
 from kdey import EMQ
 from kdey.bags import Bags
 from kdey.diagnostics.default_checks import default_checker
+from kdey.diagnostics.performance import expected_accuracy
 from kdey.groups import adjust_p_values
 from kdey.intervals import Estimates, difference
-from kdey.monitoring import Bound, History, MonitorSettings, Period, error_parts, find_alarms
+from kdey.monitoring import (
+    Bound,
+    History,
+    MonitorSettings,
+    Period,
+    error_parts,
+    find_alarms,
+    template_draws,
+)
 from kdey.monitoring.history import HORIZON
 from populations import SYNTHETIC
 from summaries import RAW, RESULTS, read_raw, read_summary, update_summary
@@ -64,6 +78,17 @@ DRAWN_SETS, DRAWN_SIZE = 10, 100
 SIZES, BEFORE, AFTER, CHANGE = (200, 500, 1_000, 2_000), (0.5, 0.3, 0.2), (0.45, 0.3, 0.25), 20
 #: Training sets of the delays, and histories of each.
 DELAY_SETS, DELAY_HISTORIES = 5, 10
+#: Name -> population, shares before and after the change, size of a period.
+MOVES: dict[str, tuple[str, tuple[float, ...], tuple[float, ...], int]] = {
+    "three classes, half of all move": ("dirichlet", (0.4, 0.55, 0.05), (0.4, 0.05, 0.55), 500),
+    "three classes, 20 points move": ("dirichlet", (0.3, 0.45, 0.25), (0.3, 0.25, 0.45), 500),
+    "three classes, 5 points move": ("dirichlet", (0.3, 0.5, 0.2), (0.3, 0.45, 0.25), 500),
+    "five classes, half of all move": (
+        *("softmax", (0.3, 0.5, 0.0, 0.1, 0.1), (0.3, 0.0, 0.5, 0.1, 0.1), 500),
+    ),
+}
+#: Periods of these histories, of which the first few come before the change; groups of the last.
+MOVE_PERIODS, WATCHED_GROUPS = 50, 10
 #: Tables per training set, their groups, instances per group, and the other shares.
 TABLES, GROUPS, GROUP_SIZE, OTHER = 10, 10, 200, (0.4, 0.3, 0.3)
 #: Name -> what groups are compared with, whether some differ, and the correction.
@@ -114,15 +139,23 @@ class Pool:
         bags = self.bags(np.tile(shares, (n, 1)), size)
         estimates, p_values = self.estimates(bags), np.full(len(bags), np.nan)
         if settings.check_fit:
-            p_values = self.fit_p_values(bags, settings.n_null)
+            p_values = self.fit_p_values(bags, settings.n_null())
         periods = [
             _period(number % len(shares), estimate, p_value)
             for number, (estimate, p_value) in enumerate(zip(estimates, p_values, strict=True))
         ]
         k = shares.shape[1]
         empty = History(tuple(range(k)), (1 / k,) * k, settings)
+        if settings.accuracy_below is not None:
+            found = expected_accuracy(self.quantifier, estimates, settings.accuracy_below)
+            periods = [replace(p, **parts) for p, parts in zip(periods, found, strict=True)]
         for start in range(0, len(periods), len(shares)):
             yield empty.with_periods(periods[start : start + len(shares)])
+
+    def accuracy(self, shares: np.ndarray) -> float:
+        """Return the accuracy of the decisions in a population with the given shares."""
+        right = self.posteriors.argmax(axis=1) == np.repeat(np.arange(len(shares)), POOL)
+        return float(shares @ right.reshape(len(shares), POOL).mean(axis=1))
 
 
 def _period(number: int, estimate: Any, p_value: float) -> Period:
@@ -130,7 +163,8 @@ def _period(number: int, estimate: Any, p_value: float) -> Period:
     values = (estimate.estimate, estimate.low, estimate.high, estimate.estimate)
     sizes = (estimate.size, 0, float(estimate.size))
     return Period(
-        str(number), *sizes, *values, share, noise, template, float(p_value), "ok", "model", ""
+        *(str(number), *sizes, *values, share, noise, template, float(p_value), "ok", "model", ""),
+        template_draws=template_draws(estimate),
     )
 
 
@@ -191,10 +225,10 @@ def drawn_histories(seed: int) -> Records:
     kinds = []
     for _ in range(100):
         counts = rng.multinomial(DRAWN_SIZE, BEFORE, HORIZON)
-        ranks = rng.integers(1, settings.n_null + 2, HORIZON)
+        ranks = rng.integers(1, settings.n_null() + 2, HORIZON)
         periods = []
         for number, (shares, rank) in enumerate(zip(counts / DRAWN_SIZE, ranks, strict=True)):
-            sizes, p_value = (DRAWN_SIZE, 0, float(DRAWN_SIZE)), rank / (settings.n_null + 1)
+            sizes, p_value = (DRAWN_SIZE, 0, float(DRAWN_SIZE)), rank / (settings.n_null() + 1)
             values = (*[shares] * 5, zeros, zeros, float(p_value))
             periods.append(Period(str(number), *sizes, *values, "ok", "model", ""))
         kinds.append({alarm.kind for alarm in find_alarms(empty.with_periods(periods))})
@@ -222,6 +256,56 @@ def delays(seed: int) -> Records:
                 after = [period + 1 - first for period in rung if period >= first]
                 waits.append(min(after, default=0))
             yield {"case": f"{name}, periods of {size:,}", "delays": waits}
+
+
+def accusations(seed: int) -> Records:
+    """Yield who is accused where some classes move, and false alarms of quiet histories."""
+    for name, (population, before, after, size) in MOVES.items():
+        pool, quiet = Pool(population, 30_000 + seed), MOVE_PERIODS - CHANGE
+        shares = np.vstack([np.tile(before, (CHANGE, 1)), np.tile(after, (quiet, 1))])
+        stays = {str(c) for c in np.flatnonzero(np.isclose(before, after))}
+        settings = MonitorSettings(check_fit=False)
+        (history,) = pool.histories(shares, size, settings, 1)
+        yield from _accused(name, history, stays)
+    pool, shares = Pool("dirichlet", 40_000 + seed), np.tile(BEFORE, (HORIZON, 1))
+    settings = MonitorSettings(check_fit=False)
+    (history,) = pool.histories(shares, 200, settings, 1)
+    yield from _accused("three classes, nothing moves", history, {"0", "1", "2"})
+    at_truth = replace(settings, accuracy_below=pool.accuracy(np.array(BEFORE)))
+    (history,) = pool.histories(shares, 200, at_truth, 1)
+    rung = any(alarm.kind == "accuracy" for alarm in find_alarms(history))
+    yield {"case": "accuracy at its bound", "accused": rung, "delay": 0}
+    five = replace(at_truth, accuracy_below=at_truth.accuracy_below + 0.05)
+    (history,) = pool.histories(shares, 200, five, 1)
+    waits = [int(a.period) + 1 for a in find_alarms(history) if a.kind == "accuracy"]
+    yield {"case": "accuracy 5 points below", "accused": False, "delay": min(waits, default=0)}
+
+
+def groups(seed: int) -> Records:
+    """Yield whether anything rings in a quiet history of several groups."""
+    pool, shares = Pool("dirichlet", 50_000 + seed), np.tile(BEFORE, (HORIZON, 1))
+    settings = MonitorSettings(check_fit=False)
+    several = [
+        replace(period, group=str(group))
+        for group, one in enumerate(pool.histories(shares, 100, settings, WATCHED_GROUPS))
+        for period in one.periods
+    ]
+    history = History((0, 1, 2), (1 / 3,) * 3, settings, tuple(several), by="group")
+    yield from _accused("ten groups, nothing moves", history, {"0", "1", "2"})
+
+
+def _accused(name: str, history: History, stays: set[str]) -> Records:
+    """Yield whether an unchanged class is accused, and the delay of the others' first alarm."""
+    none = np.zeros((len(history.classes), 0))
+    alone = tuple(replace(period, template_draws=none) for period in history.periods)
+    for case, known in (("", history), (", without", replace(history, periods=alone))):
+        alarms = find_alarms(known)
+        waits = [int(alarm.period) + 1 - CHANGE for alarm in alarms if alarm.label not in stays]
+        yield {
+            "case": name + case,
+            "accused": any(alarm.label in stays for alarm in alarms),
+            "delay": min((wait for wait in waits if wait > 0), default=0),
+        }
 
 
 def comparisons(seed: int) -> Records:
@@ -266,6 +350,8 @@ def _table_outcomes(
 PARTS = {
     "drawn histories": drawn_histories,
     "delays": delays,
+    "accusations": accusations,
+    "groups": groups,
     "false-alarms": false_alarms,
     "comparisons": comparisons,
 }
@@ -304,6 +390,13 @@ def _measures(part: str, records: list[dict[str, Any]]) -> list[tuple[str, float
         n = sum(record["histories"] for record in records)
         kinds = ("any", "moved", "bound", "fit")
         return [(kind, sum(r[kind] for r in records) / n, n) for kind in kinds]
+    if part in ("accusations", "groups"):
+        n, waits = len(records), [record["delay"] for record in records if record["delay"]]
+        accused = sum(record["accused"] for record in records) / n
+        rung = [("mean delay", float(np.mean(waits)), len(waits))] if waits else []
+        rung += [("share with an alarm", len(waits) / n, n)] if waits else []
+        error = np.sqrt(max(accused * (1.0 - accused), 0.25 / n) / n)
+        return [("accused", accused, n), ("accused, standard error", float(error), n), *rung]
     if part == "delays":
         delays = np.array([delay for record in records for delay in record["delays"]])
         rung = delays[delays > 0]

@@ -142,3 +142,19 @@ def test_settings_of_a_history_are_kept(model: Path, calm: Path, tmp_path: Path)
     other = send(model, calm / "week-2.csv", tmp_path, "2024-01-22", "--false-alarms", "0.1")
     assert other.exit_code == 2
     assert "was started with other settings" in other.stderr
+
+
+def test_groups_and_the_accuracy(model: Path, tmp_path: Path) -> None:
+    lines = rows(400, seed=1)
+    table = write(tmp_path / "t.csv", without(lines[:240], "day"))
+    flags = ("--groups", "kind", "--no-check-fit", "--accuracy-below", "0.999")
+    result = send(model, table, tmp_path, 1, *flags)
+    assert result.exit_code == 1, result.output
+    alarms = list(csv.DictReader(io.StringIO(result.stdout)))
+    assert {alarm["kind"] for alarm in alarms} == {"accuracy"}
+    assert {alarm["group"] for alarm in alarms} <= {"good", "bad"}
+    history = read_history(tmp_path / "h.parquet")
+    assert (history.by, history.groups) == ("kind", ["bad", "good"])
+    assert "1, bad: " in result.stderr
+    other = send(model, table, tmp_path, 2, "--groups", "name")
+    assert other.exit_code == 2

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from kdey import ACC, DM, EMQ, PACC, KDEyCS, KDEyML, Options
+from kdey import ACC, CC, DM, EMQ, PACC, KDEyCS, KDEyML, Options
 from kdey.bags import Bags, SampledBag, sampled_bags
 from kdey.intervals.bootstrap import (
     EstimatedBag,
@@ -196,3 +196,16 @@ def test_replicates_do_not_hang_on_the_last_digits() -> None:
     assert first == again
     assert first != other
     assert first != bag_generator(4, estimate).random()
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_few_rows_that_are_decided_alike_leave_their_bag_uncertain(size):
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 50)
+    posteriors = np.column_stack([1.0 - 0.3 - 0.4 * labels, 0.3 + 0.4 * labels])
+    posteriors = np.clip(posteriors + rng.normal(0, 0.05, (100, 2)), 0.05, 0.95)
+    posteriors /= posteriors.sum(axis=1, keepdims=True)
+    q = CC().fit_posteriors(posteriors, labels)
+    made = q.estimate_posteriors(np.full((size, 2), [0.7, 0.3]), target="bag", check_fit=False)
+    assert made.estimate[0] == 1.0
+    assert made.low[0] <= 1.0 - 1.0 / size  # one of them may be mistaken

@@ -47,7 +47,7 @@ def test_training_moments_against_a_loop() -> None:
         s * np.cov(z[owners == c].T, aweights=rows.weights[owners == c], ddof=0)
         for c, s in enumerate(shares)
     )
-    mix = np.sqrt(shares * rows.sizes)  # of which shares are alpha_l^2 / n_l
+    mix = np.sqrt(shares * rows.sizes)  # the products weigh classes by mix^2 / sizes
     np.testing.assert_allclose(made.cross(made, mix, mix), slow, rtol=1e-3, atol=1e-4)
     assert (made.freedom >= 1).all()
     raw = np.array(

@@ -14,12 +14,13 @@ from sklearn.preprocessing import OneHotEncoder
 import kdey
 from kdey import ACC, EMQ, PACC, KDEyL2, KDEyML
 from kdey.intervals.profile import wilson
+from kdey.intervals.region import region_from_covariance
 from kdey.labelled import (
     LabelledEstimate,
     estimate_labelled_bags,
     labelled_sample,
 )
-from kdey.labelled.shares import combine
+from kdey.labelled.shares import combine, labels_alone
 from kdey.options import Options
 from tests.intervals.cases import dirichlet, training
 
@@ -423,3 +424,22 @@ def test_random_labels_are_rarely_doubted(n_labels) -> None:
         result = q.estimate_posteriors(p, labelled=(rows, y[rows]))
         doubted += "random draw" in result.verdict
     assert doubted <= 3
+
+
+def test_the_region_knows_that_labels_may_have_missed_a_class() -> None:
+    """Of five labels none is of the second class, which one instance in four may be of anyway."""
+    y = np.eye(2)[np.zeros(5, dtype=int)]
+    sample = labelled_sample((np.arange(5), np.zeros(5, dtype=int)), np.arange(2), 100)
+    found = labels_alone(y, sample, 0.025, population=True)
+    plain = region_from_covariance(found.unclipped, found.errors, found.degrees, 0.95)
+    assert found.high[1] > 0.4
+    assert found.region(0.95).contains([0.72, 0.28])
+    assert not plain.contains([0.72, 0.28])
+    assert found.region(0.95).distance([0.9, 0.1]) < plain.distance([0.9, 0.1])
+    many = np.eye(2)[np.arange(4_000) % 2]  # of many labels of all classes it says nothing new
+    sample = labelled_sample((np.arange(4_000), np.arange(4_000) % 2), np.arange(2), 5_000)
+    found = labels_alone(many, sample, 0.025, population=True)
+    plain = region_from_covariance(found.unclipped, found.errors, found.degrees, 0.95)
+    assert found.region(0.95).distance([0.48, 0.52]) == pytest.approx(
+        float(plain.distance([0.48, 0.52])), rel=0.02
+    )

@@ -62,11 +62,11 @@ def test_a_misfit_rings_and_is_left_out_of_the_rest() -> None:
     settings = MonitorSettings()
     rows = drawn(OLD, 20)
     base = history(rows, settings)
-    strange = period(20, [0.0, 0.0, 1.0], fit_p_value=settings.fit_level)
+    strange = period(20, [0.0, 0.0, 1.0], fit_p_value=settings.fit_levels()[0])
     alarms = find_alarms(base.with_periods([strange]))
     assert [(alarm.kind, alarm.period) for alarm in alarms] == [("fit", "20")]
     assert "do not look like a mixture" in str(alarms[0])
-    unlikely = period(20, rows[0], fit_p_value=2 * settings.fit_level)
+    unlikely = period(20, rows[0], fit_p_value=2 * settings.fit_levels()[0])
     assert find_alarms(base.with_periods([unlikely])) == []
     unchecked = history(rows, MonitorSettings(check_fit=False)).with_periods([strange])
     assert {alarm.kind for alarm in find_alarms(unchecked)} == {"moved"}
@@ -98,8 +98,8 @@ def test_the_chance_is_divided_between_what_is_watched() -> None:
     bounds = (Bound("cat", "above", 0.9), Bound("cat", "below", 0.1))
     full = MonitorSettings(bounds=bounds)
     assert full.kinds == ("moved", "bound", "fit")
-    assert full.fit_level == pytest.approx(0.05 / 300)
-    assert 2 / (full.n_null + 1) <= full.fit_level
+    assert full.fit_levels() == pytest.approx((0.05 / 300, 0.0))
+    assert 2 / (full.n_null() + 1) <= full.fit_levels()[0]
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,9 @@ SHARES = [0.5, 0.3, 0.2]
 
 def test_a_file_holds_everything(tmp_path: Path) -> None:
     settings = MonitorSettings(0.1, (Bound("eel", "below", 0.4),), 0.01, check_fit=False)
-    first = period("2024-05-06", SHARES, fit_p_value=np.nan, status="too small", n=7)
+    draws = np.arange(6, dtype=np.float32).reshape(3, 2)
+    changes = {"fit_p_value": np.nan, "template_draws": draws, "accuracy": 0.75}
+    first = period("2024-05-06", SHARES, status="too small", n=7, **changes)
     written = empty(settings).with_periods([first, period("2024-05-13", SHARES)])
     path = tmp_path / "history.parquet"
     assert update_history(path, lambda before: written) is written

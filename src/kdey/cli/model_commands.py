@@ -366,8 +366,16 @@ def _digest(path: Path) -> str:
 @click.option("--period", help="Date or whole number of all rows: 2024-05-06, 17.")
 @click.option("--time", help="In its place: the column of dates or times that says the period.")
 @click.option("--every", help="Period that times are cut down to: 1d, 1w, 1mo, 1q, 1y, 6h ...")
+@click.option(
+    "--groups", help="Column of groups: a history of each, with a joint chance of alarms."
+)
 @click.option("--above", multiple=True, help="CLASS=SHARE: ring where the share is above; repeat.")
 @click.option("--below", multiple=True, help="CLASS=SHARE: ring where the share is below; repeat.")
+@click.option(
+    "--accuracy-below",
+    type=float,
+    help="Ring where the accuracy that the classifier is expected to have is below this share.",
+)
 @click.option(
     "--false-alarms",
     type=float,
@@ -396,8 +404,9 @@ def monitor(model: str | None, table: str | None, **options: Any) -> None:
     """Add the estimates of TABLE by MODEL to a history, and print the alarms that they raise.
 
     Without MODEL and TABLE, the alarms of the whole history are printed. A period that is sent
-    again with the same data changes nothing. --above, --below, --false-alarms, --fluctuation and
-    --check-fit are kept with the history when it is created and may be left out later.
+    again with the same data changes nothing. --groups, --above, --below, --accuracy-below,
+    --false-alarms, --fluctuation and --check-fit are kept with the history when it is created and
+    may be left out later.
 
     Exit codes: 0, no alarm rings at the periods that were sent; 1, one does; 2, refused, and the
     history is as it was.
@@ -438,6 +447,7 @@ def _add(model: str, table: str, options: dict[str, Any]) -> list[Alarm]:
         period=options["period"],
         time=options["time"],
         every=options["every"],
+        groups=options["groups"],
         settings=settings,
         overwrite=options["replace"],
         new_model=options["new_model"],
@@ -472,6 +482,7 @@ def _settings(options: dict[str, Any]) -> MonitorSettings | None:
         "false_alarms": options["false_alarms"],
         "fluctuation": options["fluctuation"],
         "check_fit": options["check_fit"],
+        "accuracy_below": options["accuracy_below"],
     }
     given = {name: value for name, value in chosen.items() if value not in (None, ())}
     return MonitorSettings(**given) if given else None
@@ -505,13 +516,13 @@ def _say_update(update: MonitorUpdate) -> None:
 
     known = [name for name in update.periods if name not in update.added]
     for period in update.history.periods:
-        if period.name in update.added:
-            say(f"{period.name}: {count_of(period.n, 'row')} added")
-        if period.name in update.periods:
+        if period.title in update.added:
+            say(f"{period.title}: {count_of(period.n, 'row')} added")
+        if period.title in update.periods:
             for problem in problems(period.status):
-                say(f"{period.name}: {problem}")
+                say(f"{period.title}: {problem}")
     if known:
-        say(f"in the history already, with the same numbers: {', '.join(known)}")
+        say(f"in the history already, with the same numbers: {'; '.join(known)}")
     gaps = update.history.gaps
     if gaps:
         between = "; ".join(f"{first} and {last}" for first, last in gaps[-5:])
@@ -532,7 +543,7 @@ def _alarm_table(alarms: list[Alarm]) -> pa.Table:
 
     from kdey.monitoring.alarms import ALARM_COLUMNS
 
-    texts = ("period", "kind", "class", "since")
+    texts = ("period", "group", "kind", "class", "since")
     schema = pa.schema(
         [(name, pa.string() if name in texts else pa.float64()) for name in ALARM_COLUMNS]
     )

@@ -466,6 +466,50 @@ def estimate_performance(
     )
 
 
+def expected_accuracy(
+    quantifier: Fitted, estimates: Estimates, bound: float
+) -> list[dict[str, float]]:
+    """Return the accuracy in bags of one population each, and what its error is made of.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+    estimates : Estimates
+        By this quantifier.
+    bound : float in (0, 1)
+        The accuracy at which errors that all bags share are wanted.
+
+    Returns
+    -------
+    list of n_bags dict
+        ``accuracy``; ``accuracy_noise``, its variance times the number of instances if templates
+        and recalls were exact; and ``accuracy_template``, the variance of the rest at the bound.
+    """
+    known = _labelled_decisions(model_of(quantifier), None, None)
+    right, found = np.eye(known.n_classes)[None], []
+    for bag in range(len(estimates)):
+        spread = _Spread.of(estimates, bag, known)
+        uncertainty = estimates.uncertainty_of(int(estimates.positions[bag]))
+        shared = uncertainty.template_covariance()
+        sampling = spread.covariance if shared is None else spread.covariance - shared
+        recall, m = np.diag(known.recall), float(estimates.effective_size[bag])
+        noise = max(float(recall @ sampling @ recall), 0.0)
+        accuracy = float(np.clip(recall @ spread.centre, 0.0, 1.0))
+        variance, of_decisions = (float(part[0]) for part in spread.variances(right))
+        # As in score intervals: the part of decisions moves with the accuracy.
+        inside = accuracy * (1.0 - accuracy)
+        moving = min(of_decisions, max(variance - noise, 0.0) / inside) if inside else of_decisions
+        rest = max(variance - noise - moving * inside, 0.0)
+        found.append(
+            {
+                "accuracy": accuracy,
+                "accuracy_noise": noise * m,
+                "accuracy_template": rest + moving * bound * (1.0 - bound),
+            }
+        )
+    return found
+
+
 def _estimates(
     quantifier: Fitted, X: Any, bags: BagsLike | None, asked: dict[str, Any]
 ) -> Estimates:

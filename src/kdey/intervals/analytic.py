@@ -51,7 +51,12 @@ from kdey.intervals.moments import (
     smoothed,
     training_moments,
 )
-from kdey.intervals.region import Region, Uncertainty, region_from_covariance
+from kdey.intervals.region import (
+    TEMPLATE_DRAWS,
+    Region,
+    Uncertainty,
+    region_from_covariance,
+)
 from kdey.matching import IntervalSource
 from kdey.model import Model
 from kdey.posteriors import TrainingPosteriors
@@ -405,7 +410,34 @@ class AnalyticUncertainty(Uncertainty):
             return np.zeros((len(sizes), len(sizes)))
         if other is None:
             return self.moments.covariance(np.zeros(len(sizes)), self.mix)
-        return self.moments.cross(other.moments, self.mix, other.mix)
+        whole = self.moments.weighs_otherwise(other.moments)
+        return np.asarray(self._influences(whole).T @ other._influences(whole))
+
+    def template_draws(self) -> Array | None:
+        """Return draws of the error that templates cause, shape (TEMPLATE_DRAWS, k)."""
+        if self.moments.training is None:
+            return None
+        influences = self._influences()
+        return np.asarray(_signs(len(influences)) @ influences)
+
+    def _influences(self, whole: bool = False) -> Array:
+        """How much each row of the templates moves the centre; see :meth:`Moments.influences`.
+
+        They are as large as the variance, which few labels do not leave too small.
+        """
+        if whole:
+            return self._scaled(self.moments.influences(self.mix, whole))
+        return self._thinned_influences
+
+    @cached_property
+    def _thinned_influences(self) -> Array:
+        return self._scaled(self.moments.influences(self.mix))
+
+    def _scaled(self, moved: Array) -> Array:
+        variances = self.template_covariance()
+        assert variances is not None, "that of analytic intervals is known"
+        shown = np.maximum((moved**2).sum(axis=0), np.finfo(np.float64).tiny)
+        return np.asarray(moved * np.sqrt(np.diag(variances) / shown))
 
     def freedom(self) -> float:
         """Return the harmonic mean of the degrees of freedom of the classes."""
@@ -415,6 +447,16 @@ class AnalyticUncertainty(Uncertainty):
     def region(self, confidence: float) -> Region:
         """Return the joint region of all classes."""
         return region_from_covariance(self.centre(), self.covariance(), self.freedom(), confidence)
+
+
+def _signs(n_rows: int) -> Array:
+    """Return the signs of the rows of templates in every draw, (TEMPLATE_DRAWS, n_rows).
+
+    They are the same on every machine and with every version of NumPy, as bit generators are.
+    """
+    words = np.random.PCG64(0).random_raw(n_rows * TEMPLATE_DRAWS // 64)
+    bits = np.unpackbits(words.astype("<u8").view(np.uint8)).reshape(n_rows, TEMPLATE_DRAWS)
+    return np.asarray(2.0 * bits.T - 1.0, dtype=np.float64)
 
 
 #: Share of the uniform prevalence in the point at which derivatives are taken, so that steps stay

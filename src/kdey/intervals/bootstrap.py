@@ -482,7 +482,7 @@ def bootstrap_draws(model: Model, bag: EstimatedBag, options: Options, n_threads
     solve = replicate_solver(
         model, bag, options.resample_templates, options.random_state, n_threads
     )
-    membership = None if bag.sampled.unseen == 1.0 else memberships(model, bag)
+    membership = None if bag.sampled.unseen == 1.0 else memberships(model, _inside(bag))
     return draws_by(solve, bag, options, membership, model.n_classes)
 
 
@@ -535,9 +535,17 @@ def design_sizes(model: Model, bag: EstimatedBag) -> Array:
     has_rows = model.likelihood is not None and not model.row_map.is_composite
     if not (has_rows or (model.takes_posteriors and bag.points.shape[1] == k)):
         return np.full(k, min(sampled.effective_size, float(sampled.n_units)))
-    inside = replace(bag, estimate=smoothed(bag.estimate, sampled.effective_size))
-    effects = sampled.design_effect(memberships(model, inside))
+    effects = sampled.design_effect(memberships(model, _inside(bag)))
     return np.asarray(sampled.effective_size / effects)
+
+
+def _inside(bag: EstimatedBag) -> EstimatedBag:
+    """Return the bag with an estimate without zeros.
+
+    Two or three instances that are decided alike give an estimate of one, and posteriors adapted to
+    it would be sure of every label.
+    """
+    return replace(bag, estimate=smoothed(bag.estimate, bag.sampled.effective_size))
 
 
 def memberships(model: Model, bag: EstimatedBag) -> Array:

@@ -432,44 +432,44 @@ class Moments:
             Moments learnt from the same rows, adapted to another prevalence or not.
         mix, other_mix : arrays of shape (k,)
             The prevalences of the two.
+        """
+        whole = self.weighs_otherwise(other)
+        return np.asarray(self.influences(mix, whole).T @ other.influences(other_mix, whole))
 
-        Returns
-        -------
-        array of shape (k, k)
-            sum_l alpha_l beta_l Cov_l(z, z of ``other``) / n_l, as the rows show it, or the sums of
-            clusters.
+    def weighs_otherwise(self, other: Moments) -> bool:
+        """Return whether the templates of two bags are of two strata: other weights of the rows."""
+        assert self.training is not None, "templates that are given have no error"
+        assert other.training is not None, "both were learnt from the same rows"
+        return self.training.weights is not other.training.weights
+
+    def influences(self, mix: Array, whole: bool = False) -> Array:
+        """Return how much each row of the templates moves T^-1 q, shape (n', k), as rows show it.
+
+        The products of two such arrays are covariances of the errors that two bags have in common.
+        Bags that are estimated by the same templates have them at every prevalence. Where the
+        training instances were drawn in clusters, a row stands for a cluster.
+
+        Parameters
+        ----------
+        mix : array of shape (k,)
+            The prevalence of the bag.
+        whole : bool
+            Whether to look at all rows, as bags must whose templates weigh them differently.
         """
         assert self.training is not None, "templates that are given have no error"
         if self.is_clustered:
-            own, others = mix @ self._cluster_sums(), other_mix @ other._cluster_sums()
-            return np.asarray(self.inverse @ own.T @ others @ other.inverse.T)
-        assert other.training is not None, "both were learnt from the same rows"
-        if self.training.weights is not other.training.weights:  # of two strata
-            parts = zip((self, other), (mix, other_mix), strict=True)
-            own, others = (moments._row_errors(shares) for moments, shares in parts)
-            return np.asarray(own.T @ others)
-        shares = mix * other_mix / self.sizes
-        rows, z, other_z = self.training.thinned, self._z(), other._z()
-        gram = z.T @ (other_z * rows.row_weights(shares)[:, None])
-        means, other_means = rows.means(z), rows.means(other_z)
-        return np.asarray(gram - (means * shares) @ other_means.T)
-
-    def _row_errors(self, mix: Array) -> Array:
-        """Return what each training row adds to the error of T^-1 q, shape (n, k)."""
-        assert self.training is not None, "templates that are given have no error"
-        rows = self.training
+            return np.asarray(mix @ self._cluster_sums() @ self.inverse.T)
+        rows = self.training if whole else self.training.thinned
         z = features(rows.rows, self.prevalence, self.projection) @ self.inverse.T
-        return np.asarray((z - rows.means(z).T[rows.owners]) * rows.row_weights(mix)[:, None])
+        z = z - rows.means(z).T[rows.owners]
+        if whole:
+            return np.asarray(z * rows.row_weights(mix)[:, None])
+        shares = mix[rows.owners] * np.sqrt(rows.weights / self.sizes[rows.owners])
+        return np.asarray(z * shares[:, None])
 
     def _variances(self, covariances: Array) -> Array:
         half = self.inverse @ covariances  # (k, k, r): class l, then class i
         return np.asarray((half * self.inverse).sum(axis=2).T)
-
-    def _z(self) -> Array:
-        """Return the rows in the coordinates of the prevalence, shape (n', k)."""
-        assert self.training is not None, "templates that are given have no error"
-        phi = features(self.training.thinned.rows, self.prevalence, self.projection)
-        return np.asarray(phi @ self.inverse.T)
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,6 +35,8 @@ from kdey.simplex import check_posteriors, sample_uniform
 CUTOFF = 1e-10
 #: Smallest offset: shares that differ by less count as equal.
 MIN_OFFSET = 1e-6
+#: Number of draws by which the errors of templates are kept; a multiple of 64.
+TEMPLATE_DRAWS = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,6 +325,14 @@ class Uncertainty:
 
         By default it is their variance, shape (k, k); None if these errors are not known apart.
         Bags that are estimated by the same templates have such errors in common.
+        """
+        return None
+
+    def template_draws(self) -> Array | None:
+        """Return draws of the errors that templates cause, shape (TEMPLATE_DRAWS, k), or None.
+
+        Each draw changes the templates of a model in the same way for every bag, so that the mean
+        product of the draws of two bags is the covariance of such errors.
         """
         return None
 

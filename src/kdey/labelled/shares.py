@@ -403,6 +403,8 @@ class Shares(Uncertainty):
         Covariance of its error.
     degrees : float
         Degrees of freedom of the covariance.
+    quantile : float
+        That of score intervals; infinite where the intervals are no such ones.
     """
 
     estimate: Array
@@ -411,6 +413,7 @@ class Shares(Uncertainty):
     unclipped: Array
     errors: Array
     degrees: float = np.inf
+    quantile: float = np.inf
     method: ClassVar[str] = "analytic"
 
     @property
@@ -426,8 +429,19 @@ class Shares(Uncertainty):
         return self.errors
 
     def region(self, confidence: float) -> Region:
-        """Return the joint region of all classes."""
-        return region_from_covariance(self.unclipped, self.errors, self.degrees, confidence)
+        """Return the joint region of all classes.
+
+        The variance at the estimate is too small where a few labels have missed a class, which
+        score intervals know. The standard error of each class is therefore half-way, on the scale
+        of logarithms, to what the farther end of its interval says: all of it would be too much
+        for the classes together.
+        """
+        errors = np.sqrt(np.maximum(np.diag(self.errors), np.finfo(np.float64).tiny))
+        middle = np.clip(self.unclipped, 0.0, 1.0)
+        reach = np.maximum(self.high - middle, middle - self.low) / self.quantile
+        wider = np.sqrt(np.maximum(reach / errors, 1.0))
+        covariance = np.outer(wider, wider) * self.errors
+        return region_from_covariance(self.unclipped, covariance, self.degrees, confidence)
 
 
 def labels_alone(y: Array, sample: LabelledSample, tail: float, population: bool) -> Shares:
@@ -493,7 +507,7 @@ def prediction_powered(
         scale = np.sqrt(effect * weighting)
         of_base = np.cov(f[base].T, aweights=shares, ddof=0) / n_base
         covariance += power**2 * np.outer(scale, scale) * of_base
-    return Shares(estimate, low, high, centre, covariance, sample.freedom)
+    return Shares(estimate, low, high, centre, covariance, sample.freedom, quantile)
 
 
 def relative_variance(residual: Array, label: Array, weighted: Array | None = None) -> Array:

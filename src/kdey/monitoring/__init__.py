@@ -29,6 +29,7 @@ from sklearn.base import BaseEstimator
 from kdey._fingerprints import fingerprint
 from kdey._io import write_whole
 from kdey.bags import Array
+from kdey.diagnostics.performance import expected_accuracy
 from kdey.groups import Request, ScoredTable, answer, score
 from kdey.intervals import Estimate
 from kdey.model import AnyModel, Fitted, model_of
@@ -89,7 +90,8 @@ class MonitorUpdate:
     history : History
         After the update.
     periods : tuple of str
-        The periods that were sent, whether they were new or not.
+        The periods that were sent, with their groups if there are any, whether they were new or
+        not.
     added : tuple of str
         Those of them that were not in the history, or replaced another.
     alarms : tuple of Alarm
@@ -110,6 +112,7 @@ def monitor(
     period: Any = None,
     time: str | None = None,
     every: str | None = None,
+    groups: str | None = None,
     settings: MonitorSettings | None = None,
     overwrite: bool = False,
     new_model: bool = False,
@@ -132,6 +135,9 @@ def monitor(
         In the place of ``period``: the rows belong to the periods that it names.
     every : str, optional
         Period that times are cut down to, such as "1w"; see :func:`kdey.predict_groups`.
+    groups : name of a column, optional
+        A history of each of its values, in one file: the chance of a false alarm is that of all
+        groups together. By default as the history was started.
     settings : MonitorSettings, optional
         By default those of the history, or the default ones for a new one. A history keeps the
         settings that it was started with.
@@ -184,16 +190,23 @@ def monitor(
     known = Options() if options is None else options
     if before is not None and isinstance(known, Options) and known.date_format == "auto":
         known = replace(known, date_format=before.date_format)
-    asked = Request.of(time=time, every=every, scores=scores, confidence=confidence, options=known)
-    judged = replace(asked.options, check_fit=chosen.check_fit, n_null=chosen.n_null)
-    request = replace(asked, options=judged)
+    by = _groups_for(history, before, groups)
+    request = Request.of(
+        by or (), time=time, every=every, scores=scores, confidence=confidence, options=known
+    )
     scored = score(quantifier, table, request)
-    periods = _estimate_periods(quantifier, scored, request, period)
+    named = _named_groups(scored, period, by)
+    known_groups = set() if before is None else {p.group for p in before.periods}
+    n_null = chosen.n_null(len(known_groups | {group for _, group in named}))
+    judged = replace(request.options, check_fit=chosen.check_fit, n_null=n_null)
+    request = replace(request, options=judged)
+    periods = _estimate_periods(quantifier, scored, request, named, chosen.accuracy_below)
     return _add_periods(
         history,
         model_of(quantifier),
         periods,
         chosen,
+        by=by,
         every=every,
         date_format=scored.date_format,
         overwrite=overwrite,
@@ -219,26 +232,68 @@ def _settings_for(
     return known
 
 
+def _groups_for(
+    path: str | PathLike[str], history: History | None, groups: str | None
+) -> str | None:
+    """Return the column of the groups of a history; raises HistoryError if it has others."""
+    if history is None or not history.periods:
+        return groups
+    if groups not in (None, history.by):
+        known = "no groups" if history.by is None else f"groups by column {history.by!r}"
+        raise HistoryError(
+            f"{path}: was started with {known}, not by column {groups!r}: leave groups as they "
+            "were, or start a new history"
+        )
+    return history.by
+
+
+def _named_groups(scored: ScoredTable, period: Any, by: str | None) -> list[tuple[str, str]]:
+    """Return the names of the period and the group of each group of a table."""
+    found = []
+    for key in scored.keys.values:
+        for column, value in zip(scored.keys.names, key, strict=True):
+            if value is None:
+                what = "group" if column == by else "time"
+                raise ValueError(f"column {column!r} lacks the {what} of some rows")
+        values = dict(zip(scored.keys.names, key, strict=True))
+        group = "" if by is None else str(values.pop(by))
+        found.append((period_name(next(iter(values.values()), period)), group))
+    return found
+
+
 def _estimate_periods(
-    quantifier: Fitted, scored: ScoredTable, request: Request, period: Any
+    quantifier: Fitted,
+    scored: ScoredTable,
+    request: Request,
+    named: Sequence[tuple[str, str]],
+    accuracy_below: float | None,
 ) -> list[Period]:
-    """Return the periods of a table whose rows are scored; without ``period`` by its only key."""
-    values = [period] if period is not None else [key[0] for key in scored.keys.values]
-    if any(value is None for value in values):
-        raise ValueError(f"column {scored.keys.names[0]!r} lacks the time of some rows")
-    names = [period_name(value) for value in values]
+    """Return the periods of a table whose rows are scored."""
     model, now = model_fingerprint(quantifier), datetime.now(UTC).isoformat(timespec="seconds")
     estimates = answer(quantifier, scored, request, kept=sys.maxsize)
     rows = scored.rows
+    accuracies: list[dict[str, float]] = [{}] * len(named)
+    if accuracy_below is not None:
+        try:
+            accuracies = expected_accuracy(quantifier, estimates, accuracy_below)
+        except ValueError as error:
+            raise ValueError(
+                "the accuracy cannot be watched, because nothing is known of the classifier's "
+                "decisions on labelled instances: fit a method that keeps posteriors of training "
+                "instances (PACC, KDEyML, EMQ with a calibration, Quantifier), or leave "
+                "accuracy_below out"
+            ) from error
     periods = []
-    for group, name in enumerate(names):
+    for group, (name, title) in enumerate(named):
         if not estimates.size[group]:
-            raise ValueError(f"period {name} has no row without a missing value")
+            of_group = f" of group {title}" if title else ""
+            raise ValueError(f"period {name}{of_group} has no row without a missing value")
         estimate = estimates[group]
         share, noise, template = error_parts(estimate)
         periods.append(
             Period(
                 name=name,
+                group=title,
                 n=estimate.size,
                 n_missing=int(np.asarray(estimates.n_missing)[group]),
                 effective_size=float(estimate.diagnostics["effective_size"]),
@@ -249,6 +304,8 @@ def _estimate_periods(
                 share=share,
                 noise=noise,
                 template_variance=template,
+                template_draws=template_draws(estimate),
+                **accuracies[group],
                 fit_p_value=float(np.asarray(estimates.fit_p_value)[group]),
                 status=estimate.status,
                 model=model,
@@ -270,6 +327,12 @@ def error_parts(estimate: Estimate) -> tuple[Array, Array, Array]:
     noise = np.maximum(size * sampling - inside * (1.0 - inside), 0.0)
     template = np.maximum(np.diag(uncertainty.covariance()) - sampling, 0.0)
     return np.asarray(share), np.asarray(noise), np.asarray(template)
+
+
+def template_draws(estimate: Estimate) -> Array:
+    """Return the draws of the template error of each class, (k, TEMPLATE_DRAWS) or (k, 0)."""
+    draws = estimate.uncertainty.template_draws()
+    return np.zeros((len(estimate.classes), 0)) if draws is None else draws.T.astype(np.float32)
 
 
 #: Attributes that say where a model works, how long its fit took and with which version, and an
@@ -349,6 +412,7 @@ def _add_periods(
     periods: Sequence[Period],
     settings: MonitorSettings,
     *,
+    by: str | None,
     every: str | None,
     date_format: str,
     overwrite: bool,
@@ -361,7 +425,11 @@ def _add_periods(
     def change(before: History | None) -> History:
         history = before
         if history is None:
-            history = History(classes, tuple(fitted.prevalence.tolist()), settings)
+            history = History(classes, tuple(fitted.prevalence.tolist()), settings, by=by)
+        by_now = _groups_for(path, history, by)  # another process may have started it meanwhile
+        if by_now != by:
+            raise HistoryError(f"{path}: was started with groups by column {by_now!r}: say so")
+        history = replace(history, by=by)
         _check_same_model(path, history, classes, periods, new_model)
         known.update(map(id, history.periods))
         if every is not None:
@@ -371,12 +439,13 @@ def _add_periods(
         return history.with_periods(periods, overwrite=overwrite)
 
     history = update_history(path, change)
-    sent = {period.name for period in periods}
+    sent = {(period.name, period.group) for period in periods}
+    of_groups = [(period, (period.name, period.group)) for period in history.periods]
     return MonitorUpdate(
         history,
-        tuple(name for name in history.names if name in sent),
-        tuple(period.name for period in history.periods if id(period) not in known),
-        tuple(alarm for alarm in find_alarms(history) if alarm.period in sent),
+        tuple(dict.fromkeys(period.title for period, key in of_groups if key in sent)),
+        tuple(period.title for period, _ in of_groups if id(period) not in known),
+        tuple(alarm for alarm in find_alarms(history) if (alarm.period, alarm.group) in sent),
     )
 
 
@@ -436,7 +505,12 @@ def _check_same_model(
 
 
 #: Kinds of alarms in words.
-_KINDS = {"moved": "share moved", "bound": "beyond a bound", "fit": "does not fit"}
+_KINDS = {
+    "moved": "share moved",
+    "bound": "beyond a bound",
+    "fit": "does not fit",
+    "accuracy": "accuracy too low",
+}
 
 
 def history_page(history: History, title: str = "Prevalences over time") -> str:
@@ -493,8 +567,10 @@ def write_history_page(
 
 def _group_table(history: History) -> GroupTable:
     rows: list[dict[str, Any]] = []
+    by = [] if history.by is None else ["group" if history.by == "period" else history.by]
     for period in history.periods:
         shared = {
+            **dict.fromkeys(by, period.group),
             "period": _moment(period.name),
             "n": period.n,
             "p_value": period.fit_p_value,
@@ -512,7 +588,7 @@ def _group_table(history: History) -> GroupTable:
                     "training": history.training_prevalence[code],
                 }
             )
-    return group_table(rows, ["period"], "period")
+    return group_table(rows, [*by, "period"], "period")
 
 
 def _moment(name: str) -> int | str:
@@ -521,19 +597,29 @@ def _moment(name: str) -> int | str:
 
 
 def _lead(history: History, alarms: Sequence[Alarm]) -> list[str]:
-    last = history.periods[-1]
-    order = last.estimate.argsort()[::-1][:3]
-    named = [
-        f"{percent(last.estimate[i])} are “{history.labels[i]}” ({percent(last.low[i])} to "
-        f"{percent(last.high[i])})"
-        for i in order
-    ]
-    count = "one period" if len(history) == 1 else f"{len(history):,} periods"
-    since = "" if len(history) == 1 else f", from {history.names[0]} to {last.name}"
-    sentences = [
-        f"In {last.name}, of {last.n:,} records, an estimated {listed(named)}.",
-        f"The history has {count}{since}.",
-    ]
+    names, last = history.names, history.periods[-1]
+    count = "one period" if len(names) == 1 else f"{len(names):,} periods"
+    since = "" if len(names) == 1 else f", from {names[0]} to {last.name}"
+    if history.by is not None:
+        sentences = [
+            f"The history has {count}{since}, of {len(history.groups):,} groups by {history.by}."
+        ]
+    else:
+        order = last.estimate.argsort()[::-1][:3]
+        named = [
+            f"{percent(last.estimate[i])} are “{history.labels[i]}” ({percent(last.low[i])} to "
+            f"{percent(last.high[i])})"
+            for i in order
+        ]
+        sentences = [
+            f"In {last.name}, of {last.n:,} records, an estimated {listed(named)}.",
+            f"The history has {count}{since}.",
+        ]
+    if history.settings.accuracy_below is not None and np.isfinite(last.accuracy):
+        where = f" of {last.group}" if last.group else ""
+        sentences.append(
+            f"The expected accuracy{where} in {last.name} is {percent(last.accuracy)}."
+        )
     if history.gaps:
         between = listed([f"{first} and {last}" for first, last in history.gaps[-5:]])
         sentences.append(f"Periods are missing between {between}.")
@@ -556,19 +642,23 @@ def _alarm_section(history: History, alarms: Sequence[Alarm]) -> Section:
     settings = history.settings
     words = [
         f"If nothing changes, the chance that any alarm rings within {HORIZON} periods is at most "
-        f"{percent(settings.false_alarms)}. Shares are compared with those of all periods since "
-        "the last alarm, so that a small change that lasts is found as well as a large one."
+        f"{percent(settings.false_alarms)}"
+        + ("" if history.by is None else ", for all groups together")
+        + ". Shares are compared with those of all periods since the last alarm, so that a small "
+        "change that lasts is found as well as a large one."
     ]
     if not alarms:
         return Section("alarms", "Alarms", [*words, "No alarm has rung so far."])
-    headings = ("Period", "What", "Class", "Since", "Before", "Now")
+    group = () if history.by is None else ("Group",)
+    headings = ("Period", *group, "What", "Class", "Since", "Before", "Now")
     numeric = ("Before", "Now")
     columns = tuple(Heading(name, numeric=name in numeric) for name in headings)
     rows = tuple(
         Row(
             (
-                *(Cell(text) for text in (alarm.period, _KINDS[alarm.kind], alarm.label)),
-                Cell(alarm.since),
+                Cell(alarm.period),
+                *(Cell(alarm.group) for _ in group),
+                *(Cell(text) for text in (_KINDS[alarm.kind], alarm.label, alarm.since)),
                 *(_share(alarm, value) for value in (alarm.before, alarm.after)),
             )
         )
@@ -588,7 +678,7 @@ def _time_section(history: History, table: GroupTable, alarms: Sequence[Alarm]) 
             tuple(
                 (_moment(alarm.period), str(alarm))
                 for alarm in alarms
-                if alarm.label == label or alarm.kind == FIT
+                if alarm.label == label or not alarm.label
             ),
             tuple((b.share, str(b)) for b in history.settings.bounds if b.label == label),
         )
@@ -617,10 +707,13 @@ def _time_section(history: History, table: GroupTable, alarms: Sequence[Alarm]) 
 def _setting_lines(history: History) -> list[tuple[str, str]]:
     settings = history.settings
     bounds = "; ".join(map(str, settings.bounds)) or "none"
+    accuracy = settings.accuracy_below
     models = list(dict.fromkeys(period.model for period in history.periods))
     return [
         (f"False alarms within {HORIZON} periods", f"{settings.false_alarms:g}"),
         ("Bounds", bounds),
+        *([] if history.by is None else [("Groups", f"by {history.by}, {len(history.groups):,}")]),
+        ("Accuracy", "not watched" if accuracy is None else f"below {accuracy:g}"),
         ("Ordinary fluctuation", f"{settings.fluctuation:g}"),
         ("Fit", "checked" if settings.check_fit else "not checked"),
         ("Models", ", ".join(models)),

@@ -1,10 +1,10 @@
 r"""The alarms of a history: computed from its periods alone, one stream after another.
 
-A stream is a class that may have moved, or a bound. Each goes through the periods in their order.
-After an alarm it starts afresh: with the periods after the change, which are the new normal, or,
-for a bound, with the next period. Streams also start afresh where the model changes, because the
-errors of two models differ. The fit is judged period by period, and a period that does not fit is
-left out of all streams: its estimates mean nothing.
+A stream is a class of a group that may have moved, or a bound. Each goes through the periods in
+their order. After an alarm it starts afresh: with the periods after the change, which are the new
+normal, or, for a bound, with the next period. Streams also start afresh where the model changes,
+because the errors of two models differ. The fit is judged period by period, and a period that does
+not fit is left out of all streams: its estimates mean nothing.
 
 The tests are sequential, of the shares of one class over many periods.
 
@@ -19,16 +19,31 @@ of which is standard normal for many instances: the signed root of the binomial 
 which is right where a rare class rises, and the difference divided by its standard error, which is
 right where it falls.
 
-**A share has moved.** The hypothesis is that the true share is the same in all periods. The errors
-of the templates are then the same, too, and cancel in every comparison. At period t we compare the
-periods up to c with those after it, for every c < t. An alarm rings when the largest statistic
-exceeds a limit.
+**A share has moved.** The hypothesis is that the true share of the class is the same in all
+periods. At period t we compare the periods up to c with those after it, for every c < t. An alarm
+rings when the largest statistic exceeds a limit. The errors of the templates cancel in a comparison
+if *all* shares are the same. If other classes have moved from a to b, what is left of them has the
+variance
+
+.. math:: \sum_l \operatorname{Var}_l(a_l z^a - b_l z^b) / n_l
+
+with z the influence of a training instance on the share of the class at each prevalence. Every
+period therefore keeps draws of its error, which all periods have in common
+(:meth:`kdey.intervals.region.Uncertainty.template_draws`): the mean square of the difference of the
+mean draws of two windows is this variance, and is added to that of the comparison.
+``kdey.difference`` has it from the same influences.
 
 **A share is beyond a bound.** The hypothesis is that the true share never exceeds b. At period t we
 compare the mean of the last j periods with b, for every j. The template error does not average
 out, so that its variance is added to that of every window. The correlations between windows then
 only grow, and by Slepian's inequality the largest statistic becomes smaller: limits for exact
 templates remain valid.
+
+**The accuracy is below a bound.** As for a share, with the variances of ``kdey.diagnostics``: the
+accuracy varies less from bag to bag than a share, so that the statistic is the difference divided
+by its standard error, where that of the templates is taken at the bound, as in a score interval.
+
+**Groups.** The chance is divided between groups as between classes.
 
 **Limits.** The limits are those that the largest statistic over 100 periods exceeds with a given
 chance under the hypothesis, simulated with normal errors of equal variance
@@ -39,13 +54,23 @@ than 100 periods after the start, the statistics look back 100 periods.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import xlogy
 
 from kdey.bags import Array
-from kdey.monitoring.history import ABOVE, BOUND, FIT, HORIZON, MOVED, Bound, History, Period
+from kdey.monitoring.history import (
+    ABOVE,
+    ACCURACY,
+    BOUND,
+    FIT,
+    HORIZON,
+    MOVED,
+    Bound,
+    History,
+    Period,
+)
 
 #: Chance that the largest statistic over 100 periods exceeds a limit; see the module's text.
 _CHANCES = np.array([0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.0001])
@@ -69,6 +94,8 @@ class Series:
         Variance of the template error, which all periods share.
     fluctuation : float
         Standard deviation of the true share from period to period that counts as ordinary.
+    draws : array of shape (T, d)
+        Draws of the template error, which all periods have in common.
     """
 
     shares: Array
@@ -76,6 +103,7 @@ class Series:
     noise: Array
     template: Array
     fluctuation: float = 0.0
+    draws: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     def __len__(self) -> int:
         """Return the number of periods."""
@@ -90,6 +118,7 @@ class Series:
             self.noise[run],
             self.template[run],
             self.fluctuation,
+            self.draws[run],
         )
 
     def mean(self) -> float:
@@ -146,8 +175,12 @@ def moved_signal(series: Series) -> Signal | None:
     low, high = successes[:-1] / before, (successes[-1] - successes[:-1]) / after
     overall = _inside(successes[-1] / trials[-1])
     deviance = _deviance(before, low, overall) + _deviance(after, high, overall)
-    scale = np.sqrt(overall * (1.0 - overall) * (1.0 / before + 1.0 / after))
-    statistics = np.minimum(np.sqrt(deviance), np.abs(high - low) / scale)
+    variance = overall * (1.0 - overall) * (1.0 / before + 1.0 / after)
+    statistics = np.minimum(np.sqrt(deviance), np.abs(high - low) / np.sqrt(variance))
+    if seen.draws.size:
+        drawn = np.cumsum(sizes[:, None] * seen.draws, axis=0) / (1.0 + 2.0 * stretch)
+        errors = drawn[:-1] / before[:, None] - (drawn[-1] - drawn[:-1]) / after[:, None]
+        statistics /= np.sqrt(1.0 + np.mean(errors**2, axis=1) / variance)
     change = int(np.argmax(statistics))
     # Means of the stretched shares, back on the scale of shares.
     old, new = (float(v * (1.0 + 2.0 * stretch) - stretch) for v in (low[change], high[change]))
@@ -183,6 +216,30 @@ def beyond_signal(series: Series, bound: float) -> Signal | None:
     return float(statistics[length]), first + len(seen) - 1 - length, bound, after
 
 
+def accuracy_signal(series: Series, bound: float) -> Signal | None:
+    """Return the strongest sign at the last period that the accuracy is below a bound; None: none.
+
+    Parameters
+    ----------
+    series : Series
+        Accuracies of the periods since the last alarm.
+    bound : float in (0, 1)
+    """
+    first = max(0, len(series) - HORIZON)
+    seen = series.part(first, len(series))
+    if not len(seen):
+        return None
+    sizes = np.cumsum(seen.sizes[::-1])
+    means, noise, template = (
+        np.cumsum((seen.sizes * values)[::-1]) / sizes
+        for values in (seen.shares, seen.noise, seen.template)
+    )
+    statistics = (bound - means) / np.sqrt(np.maximum(noise / sizes + template, 1e-12))
+    length = int(np.argmax(statistics))
+    start = first + len(seen) - 1 - length
+    return float(statistics[length]), start, bound, float(means[length])
+
+
 def _trials(series: Series, share: float) -> tuple[float, Array]:
     """Return s' and the numbers of trials of the periods if the class has a given share."""
     noise = max(series.mean_noise(), 0.0)
@@ -206,7 +263,9 @@ def _deviance(trials: Array, share: Array, expected: float) -> Array:
 
 
 #: Fields of an alarm that a table shows.
-ALARM_COLUMNS = ("period", "kind", "class", "since", "before", "after", "statistic", "limit")
+ALARM_COLUMNS = (
+    *("period", "kind", "class", "since", "before", "after", "statistic", "limit", "group"),
+)
 
 
 @dataclass(frozen=True)
@@ -217,16 +276,19 @@ class Alarm:
     ----------
     period : str
         The period at which it rings.
-    kind : {"moved", "bound", "fit"}
+    kind : {"moved", "bound", "fit", "accuracy"}
     label : str
-        The class; empty for the fit.
+        The class; empty for the fit and the accuracy.
     since : str
         The first period of the new share, or beyond the bound, by the best estimate.
     before, after : float
-        The share before and since; ``before`` is the bound if there is one. NaN for the fit.
+        The share, or the accuracy, before and since; ``before`` is the bound if there is one. NaN
+        for the fit.
     statistic, limit : float
         What was compared: a statistic with the limit that it exceeds or, for the fit, a p-value
         with the level that it does not exceed.
+    group : str
+        Empty where there are no groups.
     """
 
     period: str
@@ -237,24 +299,31 @@ class Alarm:
     after: float
     statistic: float
     limit: float
+    group: str = ""
 
     def __str__(self) -> str:
         """Return the alarm as a sentence."""
+        where = f"{self.period}, {self.group}" if self.group else self.period
         if self.kind == FIT:
             return (
-                f"{self.period}: the new data do not look like a mixture of the training classes "
+                f"{where}: the new data do not look like a mixture of the training classes "
                 f"(p-value {self.statistic:.2g}), so the estimates may be wrong"
             )
         shares = f"{_percent(self.before)} to {_percent(self.after)}"
         if self.kind == MOVED:
             verb = "risen" if self.after > self.before else "fallen"
             return (
-                f"{self.period}: the share of {self.label!r} has {verb} from {shares}, "
+                f"{where}: the share of {self.label!r} has {verb} from {shares}, "
                 f"since about {self.since}"
             )
         side = "above" if self.after > self.before else "below"
+        if self.kind == ACCURACY:
+            return (
+                f"{where}: the expected accuracy is below the bound of {_percent(self.before)}: "
+                f"{_percent(self.after)} since {self.since}"
+            )
         return (
-            f"{self.period}: the share of {self.label!r} is {side} the bound of "
+            f"{where}: the share of {self.label!r} is {side} the bound of "
             f"{_percent(self.before)}: {_percent(self.after)} since {self.since}"
         )
 
@@ -262,7 +331,7 @@ class Alarm:
         """Return the fields by the names of ``ALARM_COLUMNS``."""
         values = (self.period, self.kind, self.label, self.since)
         numbers = (self.before, self.after, self.statistic, self.limit)
-        return dict(zip(ALARM_COLUMNS, (*values, *numbers), strict=True))
+        return dict(zip(ALARM_COLUMNS, (*values, *numbers, self.group), strict=True))
 
 
 def find_alarms(history: History) -> list[Alarm]:
@@ -276,21 +345,36 @@ def find_alarms(history: History) -> list[Alarm]:
     -------
     list of Alarm
     """
-    alarms: list[Alarm] = []
+    groups = history.groups
+    alarms = [alarm for group in groups for alarm in _group_alarms(history, group, len(groups))]
+    place = {name: number for number, name in enumerate(history.names)}
+    return sorted(alarms, key=lambda alarm: place[alarm.period])
+
+
+def _group_alarms(history: History, group: str, n_groups: int) -> list[Alarm]:
+    """Return the alarms of one of n groups."""
     settings, k = history.settings, len(history.classes)
+    own = [period for period in history.periods if period.group == group]
     # The shares of two classes move together.
     watched = range(k) if k > 2 else range(k - 1, k)
-    moved_limit = limit_of(settings.chance(MOVED, len(watched)), moved=True)
-    misfits = _fit_alarms(history.periods, settings.fit_level) if settings.check_fit else []
-    unfit = {alarm.period for alarm in misfits}
-    for periods in _spans([period for period in history.periods if period.name not in unfit]):
+    alarms: list[Alarm] = []
+    if settings.check_fit:
+        levels = settings.fit_levels(n_groups)
+        alarms = _fit_alarms(own, *levels)
+        # A period that fits badly is no evidence of anything else, whether or not it rings.
+        own = [period for period in own if not _is_misfit(period, max(levels))]
+
+    def limit_for(kind: str, n_streams: int) -> float:
+        return limit_of(settings.chance(kind, n_streams * n_groups), moved=kind == MOVED)
+
+    for periods in _spans(own):
         for code in watched:
-            alarms += _moved_alarms(history, periods, code, moved_limit)
+            alarms += _moved_alarms(history, periods, code, limit_for(MOVED, len(watched)))
         for bound in settings.bounds:
-            limit = limit_of(settings.chance(BOUND, len(settings.bounds)), moved=False)
-            alarms += _bound_alarms(history, periods, bound, limit)
-    place = {name: number for number, name in enumerate(history.names)}
-    return sorted([*misfits, *alarms], key=lambda alarm: place[alarm.period])
+            alarms += _bound_alarms(history, periods, bound, limit_for(BOUND, len(settings.bounds)))
+        if settings.accuracy_below is not None:
+            alarms += _accuracy_alarms(periods, settings.accuracy_below, limit_for(ACCURACY, 1))
+    return [replace(alarm, group=group) for alarm in alarms]
 
 
 def _spans(periods: Sequence[Period]) -> list[list[Period]]:
@@ -339,9 +423,7 @@ def _bound_alarms(
     is_above = bound.side == ABOVE
     series = _series(periods, code, history.settings.fluctuation)
     if not is_above:  # A share below b is one of the other classes above 1 - b.
-        series = Series(
-            1.0 - series.shares, series.sizes, series.noise, series.template, series.fluctuation
-        )
+        series = replace(series, shares=1.0 - series.shares)
     share = bound.share if is_above else 1.0 - bound.share
     alarms, start = [], 0
     for stop in range(1, len(series) + 1):
@@ -364,13 +446,42 @@ def _bound_alarms(
     return alarms
 
 
-def _fit_alarms(periods: Sequence[Period], level: float) -> list[Alarm]:
-    nan = float("nan")
-    return [
-        Alarm(p.name, FIT, "", p.name, nan, nan, p.fit_p_value, level)
-        for p in periods
-        if p.fit_p_value <= level * (1.0 + 1e-9)
-    ]
+def _accuracy_alarms(periods: Sequence[Period], bound: float, limit: float) -> list[Alarm]:
+    known = [period for period in periods if np.isfinite(period.accuracy_noise)]
+    columns = [(p.accuracy, p.effective_size, p.accuracy_noise, p.accuracy_template) for p in known]
+    series = Series(*np.array(columns).reshape(-1, 4).T)
+    alarms, start = [], 0
+    for stop in range(1, len(known) + 1):
+        signal = accuracy_signal(series.part(start, stop), bound)
+        if signal is not None and signal[0] > limit:
+            statistic, first, _, after = signal
+            since = known[start + first].name
+            alarms.append(
+                Alarm(
+                    *(known[stop - 1].name, ACCURACY, "", since),
+                    *(bound, _share(after), statistic, limit),
+                )
+            )
+            start = stop
+    return alarms
+
+
+def _is_misfit(period: Period, level: float) -> bool:
+    return bool(period.fit_p_value <= level * (1.0 + 1e-9))
+
+
+def _fit_alarms(periods: Sequence[Period], level: float, twice: float) -> list[Alarm]:
+    """Return the alarms of periods that fit badly: very much so, or twice in a row."""
+    nan, alarms, before = float("nan"), [], False
+    for period in periods:
+        is_misfit = _is_misfit(period, twice)
+        if _is_misfit(period, level) or (is_misfit and before):
+            passed = level if _is_misfit(period, level) else twice
+            alarms.append(
+                Alarm(period.name, FIT, "", period.name, nan, nan, period.fit_p_value, passed)
+            )
+        before = is_misfit
+    return alarms
 
 
 def _series(periods: Sequence[Period], code: int, fluctuation: float) -> Series:
@@ -383,7 +494,15 @@ def _series(periods: Sequence[Period], code: int, fluctuation: float) -> Series:
         column("noise"),
         column("template_variance"),
         fluctuation,
+        _draws(periods, code),
     )
+
+
+def _draws(periods: Sequence[Period], code: int) -> Array:
+    """Return the draws of the template error of a class, (T, d); d = 0 where some are not known."""
+    if any(not period.template_draws.size for period in periods):
+        return np.zeros((len(periods), 0))
+    return np.array([period.template_draws[code] for period in periods], dtype=np.float64)
 
 
 def _share(value: float) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from os import PathLike
 from pathlib import Path
@@ -29,7 +29,7 @@ from kdey.validation import check_choice
 HORIZON = 100
 ABOVE, BELOW = "above", "below"
 #: Kinds of alarms.
-MOVED, BOUND, FIT = "moved", "bound", "fit"
+MOVED, BOUND, FIT, ACCURACY = "moved", "bound", "fit", "accuracy"
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,16 @@ class MonitorSettings:
     check_fit : bool
         Whether an alarm rings where the new data do not look like a mixture of the training
         classes.
+    accuracy_below : float in (0, 1), optional
+        A bound on the accuracy that the classifier is expected to have; see
+        :func:`kdey.estimate_performance`. An alarm rings where it is below the bound.
     """
 
     false_alarms: float = 0.05
     bounds: tuple[Bound, ...] = ()
     fluctuation: float = 0.0
     check_fit: bool = True
+    accuracy_below: float | None = None
 
     def __post_init__(self) -> None:
         if not 0.0 < self.false_alarms <= 0.5:
@@ -98,29 +102,43 @@ class MonitorSettings:
             )
         if len(set(self.bounds)) != len(self.bounds):
             raise ValueError("a bound is named twice")
+        if self.accuracy_below is not None and not 0.0 < self.accuracy_below < 1.0:
+            raise ValueError(
+                "the bound of the accuracy must lie strictly between 0 and 1, got "
+                f"{self.accuracy_below!r}"
+            )
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of alarms that are watched."""
-        return (MOVED, *([BOUND] if self.bounds else []), *([FIT] if self.check_fit else []))
+        watched = {
+            BOUND: bool(self.bounds),
+            FIT: self.check_fit,
+            ACCURACY: self.accuracy_below is not None,
+        }
+        return (MOVED, *(kind for kind, is_watched in watched.items() if is_watched))
 
     def chance(self, kind: str, n_streams: int = 1) -> float:
         """Return the chance of a false alarm within 100 periods of one stream of a kind."""
         return self.false_alarms / len(self.kinds) / n_streams
 
-    @property
-    def fit_level(self) -> float:
-        """The fit p-value up to which a period raises an alarm."""
-        return self.chance(FIT) / HORIZON
+    def fit_levels(self, n_groups: int = 1) -> tuple[float, float]:
+        """Return the fit p-values up to which an alarm rings: at once, and twice in a row.
 
-    @property
-    def n_null(self) -> int:
-        """The number of null bags of a fit check that can raise an alarm.
+        One group rings at once or never (the second is zero). The level of each of many groups is
+        lower than the p-values that can be simulated, so that half of it is left to a second period
+        in a row of the same group.
+        """
+        level = self.chance(FIT, n_groups) / HORIZON
+        return (level, 0.0) if n_groups == 1 else (level / 2.0, math.sqrt(level / 2.0))
+
+    def n_null(self, n_groups: int = 1) -> int:
+        """Return the number of null bags of a fit check that can raise an alarm.
 
         A bag that is worse than all null bags in one of the two statistics of the check has a
         p-value of up to two over the number of bags.
         """
-        return max(300, math.ceil(2.0 / self.fit_level) - 1)
+        return max(300, math.ceil(2.0 / max(self.fit_levels(n_groups))) - 1)
 
     def check_classes(self, labels: Sequence[str]) -> None:
         """Raise ValueError where a bound names no class."""
@@ -137,6 +155,7 @@ class MonitorSettings:
             "bounds": [[b.label, b.side, b.share] for b in self.bounds],
             "fluctuation": self.fluctuation,
             "check_fit": self.check_fit,
+            "accuracy_below": self.accuracy_below,
         }
 
     @classmethod
@@ -147,26 +166,32 @@ class MonitorSettings:
             tuple(Bound(str(label), side, float(share)) for label, side, share in values["bounds"]),
             float(values["fluctuation"]),
             bool(values["check_fit"]),
+            None if values["accuracy_below"] is None else float(values["accuracy_below"]),
         )
 
     def __str__(self) -> str:
         """Return the settings in words."""
         watched = "; ".join(map(str, self.bounds)) or "none"
+        accuracy = self.accuracy_below
         return (
             f"false alarms {self.false_alarms:g}, bounds: {watched}, fluctuation "
-            f"{self.fluctuation:g}, fit {'checked' if self.check_fit else 'not checked'}"
+            f"{self.fluctuation:g}, fit {'checked' if self.check_fit else 'not checked'}, accuracy "
+            f"{'not watched' if accuracy is None else f'below {accuracy:g}'}"
         )
 
 
 #: Name of the metadata of the file, and the version of its format.
-_METADATA, FORMAT = b"kdey history", 2
-#: Columns with one number per class, and those with one value per period.
+_METADATA, FORMAT = b"kdey history", 3
+#: Columns with one number per class, and those with one value per period of a group.
 _PER_CLASS = (
     *("estimate", "low", "high", "classify_and_count", "share", "noise", "template_variance"),
 )
 _PER_PERIOD = (
-    *("n", "n_missing", "effective_size", "fit_p_value", "status", "model", "added", "data"),
+    *("n", "n_missing", "effective_size", "fit_p_value", "accuracy", "accuracy_noise"),
+    *("accuracy_template", "status", "model", "added", "data"),
 )
+#: Column with the draws of the template error of a class, as 32-bit floats.
+_DRAWS = "template_draws"
 #: Shares that differ by less are the same estimate, made again.
 _SAME = 1e-6
 
@@ -177,7 +202,7 @@ class HistoryError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Period:
-    """What was estimated of one period.
+    """What was estimated of one period, of one group where there are groups.
 
     Attributes
     ----------
@@ -205,6 +230,16 @@ class Period:
         When the period was added, in UTC.
     data : str
         Checksum of the rows that were used, in any order.
+    group : str
+        Empty where there are no groups.
+    template_draws : array of shape (k, TEMPLATE_DRAWS), or (k, 0)
+        The error that all periods share, in draws that all periods have in common; none where it is
+        not known apart. Errors of comparisons are computed from it.
+    accuracy : float
+        The accuracy that the classifier is expected to have; NaN where it is not watched.
+    accuracy_noise, accuracy_template : float
+        The variance of the accuracy per instance, and that of the error that all periods share if
+        the accuracy is at its bound.
     """
 
     name: str
@@ -223,10 +258,20 @@ class Period:
     model: str
     added: str
     data: str = ""
+    group: str = ""
+    template_draws: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    accuracy: float = math.nan
+    accuracy_noise: float = math.nan
+    accuracy_template: float = math.nan
+
+    @property
+    def title(self) -> str:
+        """The period, with its group where there are groups."""
+        return f"{self.name}, {self.group}" if self.group else self.name
 
     def is_same(self, other: Period) -> bool:
         """Return whether two periods hold the same estimates of the same data."""
-        names = ("name", "n", "n_missing", "model", "data")
+        names = ("name", "group", "n", "n_missing", "model", "data")
         if any(getattr(self, name) != getattr(other, name) for name in names):
             return False
         return bool(np.allclose(self.estimate, other.estimate, rtol=0.0, atol=_SAME))
@@ -234,7 +279,7 @@ class Period:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """All periods, ascending.
+    """All periods, ascending, and the groups of each of them by name.
 
     Attributes
     ----------
@@ -249,6 +294,8 @@ class History:
     date_format : str
         How the dates of the last table were written, in the notation of strftime; "auto": ISO 8601,
         or as a column of dates.
+    by : str or None
+        The column of the groups; None where there are none.
     """
 
     classes: tuple[int | str, ...]
@@ -257,13 +304,14 @@ class History:
     periods: tuple[Period, ...] = ()
     every: str | None = None
     date_format: str = "auto"
+    by: str | None = None
 
     def __post_init__(self) -> None:
         self.settings.check_classes(self.labels)
 
     def __len__(self) -> int:
-        """Return the number of periods."""
-        return len(self.periods)
+        """Return the number of periods, each of which counts once whatever its groups."""
+        return len(self.names)
 
     @property
     def labels(self) -> list[str]:
@@ -273,7 +321,12 @@ class History:
     @property
     def names(self) -> list[str]:
         """The names of the periods."""
-        return [period.name for period in self.periods]
+        return list(dict.fromkeys(period.name for period in self.periods))
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups, ascending; one without a name where there are none."""
+        return sorted({period.group for period in self.periods}) or [""]
 
     def with_periods(self, periods: Iterable[Period], *, overwrite: bool = False) -> History:
         """Return the history with further periods.
@@ -292,19 +345,19 @@ class History:
             If a period is there with other numbers, names of periods cannot be ordered, or a period
             does not begin one of the history's length.
         """
-        kept = {period.name: period for period in self.periods}
+        kept = {(period.name, period.group): period for period in self.periods}
         for period in periods:
-            known = kept.get(period.name)
+            known = kept.get((period.name, period.group))
             if known is not None and not overwrite:
                 if known.is_same(period):
                     continue
                 now = f"now {period.n:,}" if period.n != known.n else "as many as now, but others"
                 raise HistoryError(
-                    f"period {period.name} is in the history with other numbers ({known.n:,} "
+                    f"period {period.title} is in the history with other numbers ({known.n:,} "
                     f"instances, {now}): undo it first, or ask to replace it"
                 )
-            kept[period.name] = period
-        ordered = sorted(kept.values(), key=lambda period: _order(period.name))
+            kept[period.name, period.group] = period
+        ordered = sorted(kept.values(), key=lambda period: _place(period.name, period.group))
         if len({_order(period.name)[0] for period in ordered}) > 1:
             raise HistoryError(
                 "the periods of a history must all be dates or all be whole numbers, got "
@@ -329,12 +382,13 @@ class History:
         """Raise HistoryError where a period does not begin one of the history's length."""
         if self.every is None or not self.periods or _order(self.names[0])[0] == 0:
             return
-        times = np.array(self.names, dtype="datetime64[us]")
+        names = self.names
+        times = np.array(names, dtype="datetime64[us]")
         starts = truncate(times, self.every)
         if (starts != times).any():
             odd = int(np.argmax(starts != times))
             raise HistoryError(
-                f"{self.names[odd]} does not begin a period of the history, whose length is "
+                f"{names[odd]} does not begin a period of the history, whose length is "
                 f"{self.every}: {_time_name(starts[odd].item())} does"
             )
 
@@ -346,37 +400,37 @@ class History:
         least three periods. Whole numbers of six digits are a year with a month or a week, and no
         count.
         """
-        if not self.periods:
+        names = self.names
+        if not names:
             return []
-        if _order(self.names[0])[0] == 0:
-            places, usual = np.array([float(name) for name in self.names]), 1.0
-            if len(self.names[-1].lstrip("-")) == 6:
+        if _order(names[0])[0] == 0:
+            places, usual = np.array([float(name) for name in names]), 1.0
+            if len(names[-1].lstrip("-")) == 6:
                 return []
         else:
-            places = np.array(self.names, dtype="datetime64[us]").astype(np.float64)
+            places = np.array(names, dtype="datetime64[us]").astype(np.float64)
             usual = 0.0 if self.every is None else 1e6 * period_seconds(self.every)
         steps = np.diff(places)
         if not usual and len(steps) > 1:
             usual = float(np.median(steps))
         if not usual:
             return []
-        return [
-            (self.names[i], self.names[i + 1]) for i in np.flatnonzero(steps > 1.5 * usual).tolist()
-        ]
+        return [(names[i], names[i + 1]) for i in np.flatnonzero(steps > 1.5 * usual).tolist()]
 
     def without(self, name: str) -> History:
-        """Return the history without a period; raises HistoryError if it is not there."""
+        """Return the history without a period of all groups; raises HistoryError without one."""
         if name not in self.names:
             raise HistoryError(f"no period {name} in the history: it has {_listed(self.names)}")
         return replace(self, periods=tuple(p for p in self.periods if p.name != name))
 
     def table(self) -> Any:
-        """Return the history as a pyarrow table with one row per period and class."""
+        """Return the history as a pyarrow table with one row per period, group and class."""
         import pyarrow as pa
 
         k, periods = len(self.classes), self.periods
         columns: dict[str, Any] = {
-            "period": np.repeat(np.array(self.names, dtype=object), k),
+            "period": [period.name for period in periods for _ in range(k)],
+            "group": [period.group for period in periods for _ in range(k)],
             "class": list(self.classes) * len(periods),
         }
         for name in _PER_PERIOD:
@@ -385,7 +439,14 @@ class History:
         for name in _PER_CLASS:
             values = np.array([getattr(period, name) for period in periods], dtype=np.float64)
             columns[name] = values.ravel()
-        types = {"period": pa.string(), "class": _label_type(self.classes)}
+        none = np.zeros((k, 0))
+        columns[_DRAWS] = [
+            draws.astype("<f4").tobytes()
+            for period in periods
+            for draws in (period.template_draws if period.template_draws.size else none)
+        ]
+        types = {"period": pa.string(), "group": pa.string(), "class": _label_type(self.classes)}
+        types[_DRAWS] = pa.binary()
         types |= {"n": pa.int64(), "n_missing": pa.int64()}
         types |= dict.fromkeys(("status", "model", "added", "data"), pa.string())
         arrays = {
@@ -400,6 +461,7 @@ class History:
             "periods": len(periods),
             "every": self.every,
             "date_format": self.date_format,
+            "by": self.by,
         }
         table = pa.table(arrays)
         table = table.append_column("checksum", pa.array(_checksums(table), pa.string()))
@@ -414,8 +476,15 @@ class History:
         try:
             facts = json.loads(about)
             if facts["format"] != FORMAT:
+                older = facts["format"] < FORMAT
                 raise HistoryError(
-                    f"it has format {facts['format']}, and this version of kdey reads {FORMAT}"
+                    f"it has format {facts['format']}, and this version of kdey reads {FORMAT}: "
+                    + (
+                        "it lacks what tells a moved class from the others, so start a new "
+                        "history and send the periods again (the old file is as it was)"
+                        if older
+                        else "install a newer version of kdey"
+                    )
                 )
             history = cls(
                 tuple(facts["classes"]),
@@ -423,6 +492,7 @@ class History:
                 MonitorSettings.from_dict(facts["settings"]),
                 every=facts["every"],
                 date_format=facts["date_format"],
+                by=facts["by"],
             )
             _check_rows(table, history.classes, facts["periods"])
             return replace(history, periods=_periods(table, len(history.classes)))
@@ -540,6 +610,11 @@ def _order(name: str) -> tuple[int, float, str]:
     return (0, float(name), "") if name.lstrip("-").isdecimal() else (1, 0.0, name)
 
 
+def _place(name: str, group: str) -> tuple[tuple[int, float, str], str]:
+    """Return the sort key of a period of a group."""
+    return _order(name), group
+
+
 def _label_type(classes: Sequence[int | str]) -> Any:
     import pyarrow as pa
 
@@ -548,21 +623,24 @@ def _label_type(classes: Sequence[int | str]) -> Any:
 
 def _checksums(table: Any) -> list[str]:
     """Return the checksum of each row."""
-    names = ("period", "class", *_PER_PERIOD, *_PER_CLASS)
+    names = ("period", "group", "class", *_PER_PERIOD, *_PER_CLASS, _DRAWS)
     columns = [table.column(name).to_pylist() for name in names]
     return [fingerprint(repr(row))[:16] for row in zip(*columns, strict=True)]
 
 
 def _check_rows(table: Any, classes: Sequence[int | str], n_periods: int) -> None:
     """Raise HistoryError, with the row, unless all rows are there as they were written."""
-    k, names = len(classes), table.column("period").to_pylist()
+    columns = (table.column(name).to_pylist() for name in ("period", "group"))
+    k, names = len(classes), list(zip(*columns, strict=True))
     labels, written = table.column("class").to_pylist(), table.column("checksum").to_pylist()
     for row, computed in enumerate(_checksums(table)):
-        where = f"row {row + 1}, period {names[row]}, class {labels[row]!r}"
+        period, group = names[row]
+        title = f"{period}, group {group}" if group else period
+        where = f"row {row + 1}, period {title}, class {labels[row]!r}"
         if computed != written[row]:
             raise HistoryError(f"{where}: was changed since kdey wrote it")
         first = row - row % k
-        follows = first == 0 or _order(names[first - 1]) < _order(names[row])
+        follows = first == 0 or _place(*names[first - 1]) < _place(*names[row])
         if labels[row] != classes[row % k] or names[row] != names[first] or not follows:
             raise HistoryError(
                 f"{where}: is not where it belongs; the rows were sorted anew, or some of them "
@@ -576,13 +654,16 @@ def _check_rows(table: Any, classes: Sequence[int | str], n_periods: int) -> Non
 
 def _periods(table: Any, k: int) -> tuple[Period, ...]:
     """Return the periods of a table, each of which has k consecutive rows."""
-    columns = {name: table.column(name).to_pylist() for name in ("period", *_PER_PERIOD)}
+    columns = {name: table.column(name).to_pylist() for name in ("period", "group", *_PER_PERIOD)}
+    draws = [np.frombuffer(row, dtype="<f4") for row in table.column(_DRAWS).to_pylist()]
     shares = {
         name: table.column(name).to_numpy().astype(np.float64).reshape(-1, k) for name in _PER_CLASS
     }
     return tuple(
         Period(
             columns["period"][i * k],
+            group=columns["group"][i * k],
+            template_draws=np.array(draws[i * k : (i + 1) * k]),
             **{name: columns[name][i * k] for name in _PER_PERIOD},
             **{name: values[i] for name, values in shares.items()},
         )
