@@ -134,7 +134,7 @@ def few_labels_note(
     -------
     str or None
     """
-    least, what = (FEW_CLUSTERS, "clusters with labels") if clusters else (FEW_LABELS, "labels")
+    least = FEW_CLUSTERS if clusters else FEW_LABELS
     few = np.flatnonzero(counts < least)
     if len(few) == 0:
         return None
@@ -143,8 +143,13 @@ def few_labels_note(
         named.append(f"{len(few) - MAX_NAMED} more")
     which, them = ("class", "it") if len(few) == 1 else ("classes", "them")
     more = f"instances of {them} in more clusters" if clusters else f"more instances of {them}"
+    head = (
+        f"fewer than {least} clusters with labels of the "
+        if clusters
+        else f"fewer than {least} labels of the "
+    )
     return (
-        f"fewer than {least} {what} of the {which} {', '.join(named)}: the intervals of "
+        f"{head}{which} {', '.join(named)}: the intervals of "
         f"{them}, and of classes that look like {them}, are wide; label {more}"
     )
 
