@@ -17,7 +17,7 @@ but for four *moderate* outliers (two standard errors off in a random class) and
 of it is of the rarest class). Of each we keep how often intervals cover and how wide they are, by
 the kind and the size of a group, for four ways: separate, pooled without setting any group apart,
 pooled with outliers set apart ("average-group"), and valid for each group ("each-group"); and
-whether groups are said not to belong. Chains are short (six draws of the templates, 150 sweeps).
+whether groups are said not to belong. Chains are short: six draws of the templates, 150 sweeps.
 
 ``--run`` adds splits to ``build/benchmarks/shrinkage.jsonl``, all cells in turn, until there are
 ``--splits``; stopped, it goes on from there. ``--summary`` writes ``results/shrinkage.csv``,
