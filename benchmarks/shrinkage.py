@@ -17,7 +17,7 @@ but for four *moderate* outliers (two standard errors off in a random class) and
 of it is of the rarest class). Of each we keep how often intervals cover and how wide they are, by
 the kind and the size of a group, for four ways: separate, pooled without setting any group apart,
 pooled with outliers set apart ("average-group"), and valid for each group ("each-group"); and
-whether groups are said not to belong. Chains are short (six draws of the templates, 150 sweeps).
+whether groups are said not to belong. Chains are short: six draws of the templates, 150 sweeps.
 
 ``--run`` adds splits to ``build/benchmarks/shrinkage.jsonl``, all cells in turn, until there are
 ``--splits``; stopped, it goes on from there. ``--summary`` writes ``results/shrinkage.csv``,
@@ -260,6 +260,7 @@ def show_kinds() -> None:
     means: dict[str, list[float]] = {}
     for first in (row for row in rows if row["way"] == WAYS[0]):
         key = [first[name] for name in ("table", "kind", "size")]
+        count = first["tables"]
         own = {r["way"]: r for r in rows if [r[n] for n in ("table", "kind", "size")] == key}
         covered = " | ".join(f"{float(own[way]['covered']):.3f}" for way in WAYS)
         widths = [float(own[way]["width"]) for way in WAYS]
@@ -267,9 +268,7 @@ def show_kinds() -> None:
             means.setdefault(way, []).append(float(own[way]["covered"]))
             means.setdefault(f"{way} width", []).append(float(own[way]["width"]) / widths[0])
         wide = ", ".join(f"{width:.2f}" for width in widths)
-        print(
-            f"| {' | '.join(key)} | {first['tables']} | {covered} | {own['each-group']['se']} | {wide} |"
-        )
+        print(f"| {' | '.join(key)} | {count} | {covered} | {own['each-group']['se']} | {wide} |")
     for way in WAYS:
         print(f"{way}: least covered {min(means[way]):.3f}")
         print(f"{way}: width over separate {np.mean(means[f'{way} width']):.2f}")
