@@ -27,7 +27,7 @@ from kdey.bags import Array
 from kdey.diagnostics import FitVerdict
 from kdey.diagnostics.columns import benjamini_hochberg
 from kdey.intervals import Estimate
-from kdey.intervals.checks import Checks, ColumnVerdict, NotChecked
+from kdey.intervals.checks import Checks, ColumnVerdict, NotChecked, unknown_sentence
 from kdey.intervals.drift import unavailable
 from kdey.report.drawing import listed, percent, plain_status
 from kdey.report.shown_groups import ClassRow, Group, GroupTable, by_size
@@ -570,17 +570,16 @@ def fit_result(checks: Checks) -> str:
         if checks.status.startswith(status.CANNOT_BE_CHECKED):
             return _NEVER_CHECKED
         return _RESULTS.get(checks.status, _NOT_CHECKED)
-    result = (
+    result = [
         f"{_MISFIT}: the classes look different from before, so that the shares may be wrong by "
         "more than the intervals say."
-    )
-    if isinstance(checks.scores, FitVerdict) and checks.scores.unknown_class:
-        result = (
-            f"{_MISFIT}: at least about {checks.scores.unknown_share:.0%} of them are unlike all "
-            "training examples, as a class that training did not have would be. The shares may be "
-            "wrong."
+    ]
+    if checks.unknown_share:
+        result.append(
+            f"{unknown_sentence(checks.unknown_share, 'records')} How many more there are, nobody "
+            "can say: records of a new class may look like those of others."
         )
-    return " ".join([result, *changed_columns(checks)])
+    return " ".join([*result, *changed_columns(checks)])
 
 
 def changed_columns(checks: Checks) -> list[str]:
