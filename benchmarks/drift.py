@@ -5,8 +5,8 @@ in every class, the instances that speak most for class 0 (or least) get weight 
 + 1) of them, and the others 1 / G. This is the drift that moves the share of class 0 most. Real
 sets are reweighted in the same way: a logistic regression on all rows says how much each speaks for
 class 0, and bags are drawn from the rows outside training. One line per cell goes to
-``results/drift.csv``; ``--time`` measures five classes and 2,000 labels instead, and ``--table``
-prints what is stored.
+``results/drift.csv``; ``--time`` measures five classes and 2,000 labels instead, ``--table`` prints
+what is stored, and ``--figure`` draws ``docs/figures/drift.png`` of the example of its page.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -26,7 +27,7 @@ from threadpoolctl import threadpool_limits
 
 import kdey
 from coverage_default import load
-from summaries import RESULTS, read_summary, update_summary
+from summaries import HERE, RESULTS, read_summary, update_summary
 
 Array = np.ndarray
 
@@ -72,14 +73,20 @@ class World:
         return X
 
 
+@cache
+def judge_of(name: str) -> Any:
+    """Return a classifier of class 0 against the others, fitted on all rows of a real set."""
+    X, y = load(name)
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)).fit(X, y == 0)
+
+
 class RealWorld(World):
     """The classes of a real set: training rows, and a pool from which the others are drawn."""
 
     def __init__(self, name: str, n: int, factor: float, sign: float, rng: np.random.Generator):
         self.rng, self.factor, self.sign = rng, factor, sign
         X, y = load(name)
-        classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
-        self.judge = classifier.fit(X, y == 0)
+        self.judge = judge_of(name)
         rows = [rng.permutation(np.flatnonzero(y == label)) for label in range(int(y.max()) + 1)]
         self.training = [X[own[:n]] for own in rows]
         self.pools = [X[own[n:]] for own in rows]
@@ -88,7 +95,11 @@ class RealWorld(World):
 
     def plain(self, y: Array) -> Array:
         """Return rows of the pool."""
-        return np.array([self.pools[c][self.rng.integers(len(self.pools[c]))] for c in y])
+        X = np.empty((len(y), self.pools[0].shape[1]))
+        for label in np.unique(y):
+            own = y == label
+            X[own] = self.rng.choice(self.pools[label], own.sum())
+        return X
 
     def speaks(self, X: Array) -> Array:
         """Return how much rows speak for class 0, or against it."""
@@ -182,6 +193,15 @@ def print_table() -> None:
         print(f"| {' | '.join(cells)} |")
 
 
+def draw_figure() -> None:
+    """Draw the intervals of the example of ``docs/how-wrong.md`` against the factor."""
+    page = (HERE.parent / "docs" / "how-wrong.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(page.split("```python\n")[1].split("```")[0], names)
+    display = kdey.plots.DriftDisplay.from_estimate(names["estimate"])
+    display.figure_.savefig(HERE.parent / "docs" / "figures" / "drift.png", dpi=120)
+
+
 def main() -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -189,11 +209,14 @@ def main() -> None:
     parser.add_argument("--classes", type=int, help="only this number of classes")
     parser.add_argument("--real", action="store_true", help="real sets instead of simulations")
     parser.add_argument("--time", action="store_true")
+    parser.add_argument("--figure", action="store_true")
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)  # thirty labels may be separable
     with threadpool_limits(1):
-        if options.table:
+        if options.figure:
+            draw_figure()
+        elif options.table:
             print_table()
         elif options.time:
             print_time()
