@@ -1,7 +1,7 @@
 """How often the lower bound on the unknown share holds, and how much of the truth it finds.
 
 Every repetition redraws the training set of a real set, without one class, and bags of 300 from the
-other rows in which that class has a given share. The bound is that of estimates, by scores and
+other rows, without replacement, in which that class has a given share. The bound is that of estimates, by scores and
 columns together, but of every bag, whether its checks fail or not. One line per set and share goes
 to ``results/unknown_share.csv``; ``--table`` prints what is stored.
 """
@@ -43,11 +43,13 @@ def bounds(name: str, seed: int, n_bags: int) -> dict[int, list[tuple[float, flo
     pools = [others[y[others] == label] for label in range(k)]
     found: dict[int, list[tuple[float, float]]] = {share: [] for share in SHARES}
     for share in SHARES:
-        for _ in range(n_bags):
+        while len(found[share]) < n_bags:
             known = rng.dirichlet(np.ones(k - 1)) * (1 - share / 100)
             counts = rng.multinomial(SIZE, np.insert(known, unknown, share / 100))
+            if any(count > len(own) for count, own in zip(counts, pools, strict=True)):
+                continue
             rows = np.concatenate(
-                [rng.choice(own, n) for own, n in zip(pools, counts, strict=True)]
+                [rng.choice(own, n, replace=False) for own, n in zip(pools, counts, strict=True)]
             )
             scores = checker.histogram(checker.models.posteriors(X[rows], seed))
             columns = column_histograms(model, Bags.whole(SIZE), model.columns.codes(X[rows]), None)

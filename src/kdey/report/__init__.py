@@ -546,16 +546,11 @@ class ScoredSource:
             estimates = answer(self.quantifier, self.scored, self.request, kept=0)
         return _shown(self.scored, estimates, self.request.grouping)
 
-    def grouped(self, most: int) -> Estimates | None:
-        """Return the estimates of the groups that have rows, unchecked; None if they are too many.
-
-        Parameters
-        ----------
-        most : int
-            The largest number of groups.
-        """
+    @cached_property
+    def grouped(self) -> Estimates | None:
+        """The estimates of the groups that have rows, unchecked; None if there are too many."""
         keys, request = self.scored.keys, self._unchecked
-        if not keys.names or len(keys.values) > most or request.labelled is not None:
+        if not keys.names or len(keys.values) > MOST_GROUPS or request.labelled is not None:
             return None
         estimates = answer(self.quantifier, self.scored, request, kept=sys.maxsize)
         return _with_keys(self.scored, estimates)
@@ -610,6 +605,10 @@ class ScoredSource:
         if self.scored.findings:
             facts["Values that training lacks"] = "; ".join(map(str, self.scored.findings))
         return facts
+
+
+#: Groups up to which a report looks at more than their shares.
+MOST_GROUPS = 500
 
 
 def _with_keys(scored: ScoredTable, estimates: Estimates) -> Estimates:

@@ -525,8 +525,6 @@ def _classifier(report: Report) -> Section | None:
 
 #: Classes and groups whose accuracy the page shows; all are in its file.
 _MOST_SHOWN = 30
-#: Groups up to which their accuracy is computed for the file.
-_MOST_GROUPS = 500
 
 
 def _performance(report: Report) -> Section | None:
@@ -557,7 +555,7 @@ def _performance(report: Report) -> Section | None:
     title = f"What to expect of the classifier, with {level} intervals"
     tables = [Table("performance", title, columns, lines)]
     files = {"performance.csv": _performance_file(found)}
-    groups = None if report.table is None else report.table.grouped(_MOST_GROUPS)
+    groups = None if report.table is None else report.table.grouped
     if groups is not None:
         by_group = estimate_performance(quantifier, groups)
         files["performance-groups.csv"] = _performance_file(by_group)
