@@ -1,9 +1,9 @@
 """How often the lower bound on the unknown share holds, and how much of the truth it finds.
 
 Every repetition redraws the training set of a real set, without one class, and bags of 300 from the
-other rows, without replacement, in which that class has a given share. The bound is that of estimates, by scores and
-columns together, but of every bag, whether its checks fail or not. One line per set and share goes
-to ``results/unknown_share.csv``; ``--table`` prints what is stored.
+other rows, without replacement, in which that class has a given share. The bound is that of
+estimates, by scores and columns together, but of every bag, whether its checks fail or not. One
+line per set and share goes to ``results/unknown_share.csv``; ``--table`` prints what is stored.
 """
 
 from __future__ import annotations
@@ -23,12 +23,8 @@ from printing import markdown
 from summaries import RESULTS, read_summary, update_summary
 
 SUMMARY, KEYS = RESULTS / "unknown_share.csv", ("source", "share")
-NAMES, SHARES, SIZE, LABELS = (
-    ("dry-bean", "pendigits", "yeast", "academic-success"),
-    (0, 20, 40),
-    300,
-    600,
-)
+NAMES = ("dry-bean", "pendigits", "yeast", "academic-success")
+SHARES, SIZE, LABELS = (0, 20, 40), 300, 600
 
 
 def bounds(name: str, seed: int, n_bags: int) -> dict[int, list[tuple[float, float]]]:
