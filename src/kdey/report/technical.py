@@ -532,7 +532,8 @@ def _performance(report: Report) -> Section | None:
     quantifier, estimate, rows = report.quantifier, report.estimate, report.rows
     if quantifier is None or estimate is None or rows is None:
         return None
-    if lacks_decisions(quantifier.model_) or len(rows) != len(quantifier.classes_):
+    known = quantifier.classes_.tolist()
+    if lacks_decisions(quantifier.model_) or estimate.classes.tolist() != known:
         return None
     found = estimate_performance(quantifier, estimate)
     accuracy = _measure(found, 0, "accuracy")
@@ -545,7 +546,7 @@ def _performance(report: Report) -> Section | None:
     if report.checks is not None and report.checks.rejected:
         words.append("Do not rely on these numbers: the check has found that more has changed.")
     order = [row.name for row in rows[:_MOST_SHOWN]]
-    labels = {str(label): label for label in quantifier.classes_.tolist()}
+    labels = {str(label): label for label in known}
     columns = (Heading("Class", numeric=False), *map(Heading, ("Recall", "Precision", "F1")))
     lines = tuple(
         Row.named(name, [Cell(_measure(found, 0, part, labels[name])) for part in PER_CLASS])
