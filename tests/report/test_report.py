@@ -87,7 +87,7 @@ def test_estimates_of_many_bags_are_groups() -> None:
     points = posteriors(np.arange(90) % 3, 3, np.random.default_rng(0))
     estimates = q.estimate_posteriors(points, [range(30), range(30, 90)])
     report = make_report(estimates, quantifier=q)
-    technical = ["technical", "numbers", "classifier", "performance", "settings"]
+    technical = ["technical", "numbers", "classifier", "settings"]
     assert sections(report.html()) == ["groups", "trust", "files", *technical]
     assert report.groups is not None
     assert [group.n for group in report.groups.groups] == [30, 60]
