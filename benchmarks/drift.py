@@ -2,9 +2,11 @@
 
 ``python benchmarks/drift.py`` simulates bags whose classes have changed by a factor of exactly G:
 in every class, the instances that speak most for class 0 (or least) get weight G, which are 1 / (G
-+ 1) of them, and the others 1 / G. This is the drift that moves the share of class 0 most. One line
-per cell goes to ``results/drift.csv``; ``--time`` measures five classes and 2,000 labels instead,
-and ``--table`` prints what is stored.
++ 1) of them, and the others 1 / G. This is the drift that moves the share of class 0 most. Real
+sets are reweighted in the same way: a logistic regression on all rows says how much each speaks for
+class 0, and bags are drawn from the rows outside training. One line per cell goes to
+``results/drift.csv``; ``--time`` measures five classes and 2,000 labels instead, ``--table`` prints
+what is stored, and ``--figure`` draws ``docs/figures/drift.png`` of the example of its page.
 """
 
 from __future__ import annotations
@@ -13,14 +15,19 @@ import argparse
 import time
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from itertools import product
 from typing import Any
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import kdey
-from summaries import RESULTS, read_summary, update_summary
+from coverage_default import load
+from summaries import HERE, RESULTS, read_summary, update_summary
 
 Array = np.ndarray
 
@@ -29,6 +36,9 @@ KEYS = ("classes", "labels", "place", "factor")
 #: Instances of a bag, numbers of a row, and distance of the class means from zero.
 SIZE, DIMENSION, APART = 500, 3, 1.3
 CELLS = tuple(product((2, 3, 6), (30, 100), ("inside", "vertex"), (1.0, 1.25, 2.0)))
+#: Real sets with their numbers of classes, of which 100 labels leave enough rows to draw from.
+REAL = {"spambase": 2, "wine-q-white": 2, "cmc": 3, "academic-success": 3}
+REAL_CELLS = tuple((k, 100, name, factor) for name, k in REAL.items() for factor in (1.25, 2.0))
 
 
 class World:
@@ -53,7 +63,7 @@ class World:
 
     def drifted(self, y: Array) -> Array:
         """Return instances of classes that have changed."""
-        X, left = np.empty((len(y), DIMENSION)), np.arange(len(y))
+        X, left = np.empty((len(y), self.plain(y[:1]).shape[1])), np.arange(len(y))
         while len(left):
             drawn = self.plain(y[left])
             chance = np.where(self.speaks(drawn) > self.cuts[y[left]], 1.0, self.factor**-2)
@@ -63,14 +73,54 @@ class World:
         return X
 
 
+@cache
+def judge_of(name: str) -> Any:
+    """Return a classifier of class 0 against the others, fitted on all rows of a real set."""
+    X, y = load(name)
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)).fit(X, y == 0)
+
+
+class RealWorld(World):
+    """The classes of a real set: training rows, and a pool from which the others are drawn."""
+
+    def __init__(self, name: str, n: int, factor: float, sign: float, rng: np.random.Generator):
+        self.rng, self.factor, self.sign = rng, factor, sign
+        X, y = load(name)
+        self.judge = judge_of(name)
+        rows = [rng.permutation(np.flatnonzero(y == label)) for label in range(int(y.max()) + 1)]
+        self.training = [X[own[:n]] for own in rows]
+        self.pools = [X[own[n:]] for own in rows]
+        rest = 1.0 - 1.0 / (factor + 1.0)
+        self.cuts = np.array([np.quantile(self.speaks(own), rest) for own in self.pools])
+
+    def plain(self, y: Array) -> Array:
+        """Return rows of the pool."""
+        X = np.empty((len(y), self.pools[0].shape[1]))
+        for label in np.unique(y):
+            own = y == label
+            X[own] = self.rng.choice(self.pools[label], own.sum())
+        return X
+
+    def speaks(self, X: Array) -> Array:
+        """Return how much rows speak for class 0, or against it."""
+        return self.sign * self.judge.decision_function(X)
+
+
 def outcomes(cell: tuple[int, int, str, float], repetitions: int) -> Iterator[dict[str, Any]]:
     """Yield what happened to each bag of a cell."""
     k, n, place, factor = cell
     for seed in range(repetitions):
         rng = np.random.default_rng([seed, k, n, int(100 * factor), place == "vertex"])
-        world = World(k, factor, 1.0 if seed % 2 else -1.0, rng)
+        sign = 1.0 if seed % 2 else -1.0
         y = np.repeat(np.arange(k), n)
-        quantifier = kdey.EMQ(calibration="bcts").fit(world.plain(y), y)
+        if place in REAL:
+            world: World = RealWorld(place, n, factor, sign, rng)
+            X = np.concatenate(world.training)
+        else:
+            world = World(k, factor, sign, rng)
+            X = world.plain(y)
+        classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
+        quantifier = kdey.EMQ(classifier, calibration="bcts").fit(X, y)
         truth = rng.dirichlet(np.full(k, 2.0))
         if place == "vertex":
             truth = np.eye(k)[rng.integers(2)]
@@ -105,9 +155,9 @@ def summary_of(rows: list[dict[str, Any]]) -> dict[str, float]:
     }
 
 
-def run(fraction: float, only: int | None) -> None:
+def run(fraction: float, only: int | None, real: bool) -> None:
     """Run all cells, and write each as soon as it is done."""
-    for cell in CELLS:
+    for cell in REAL_CELLS if real else CELLS:
         if only is not None and cell[0] != only:
             continue
         repetitions = max(2, round(fraction * {2: 400, 3: 200, 6: 100}[cell[0]]))
@@ -143,22 +193,35 @@ def print_table() -> None:
         print(f"| {' | '.join(cells)} |")
 
 
+def draw_figure() -> None:
+    """Draw the intervals of the example of ``docs/how-wrong.md`` against the factor."""
+    page = (HERE.parent / "docs" / "how-wrong.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(page.split("```python\n")[1].split("```")[0], names)
+    display = kdey.plots.DriftDisplay.from_estimate(names["estimate"])
+    display.figure_.savefig(HERE.parent / "docs" / "figures" / "drift.png", dpi=120)
+
+
 def main() -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fraction", type=float, default=1.0, help="of the repetitions")
     parser.add_argument("--classes", type=int, help="only this number of classes")
+    parser.add_argument("--real", action="store_true", help="real sets instead of simulations")
     parser.add_argument("--time", action="store_true")
+    parser.add_argument("--figure", action="store_true")
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)  # thirty labels may be separable
     with threadpool_limits(1):
-        if options.table:
+        if options.figure:
+            draw_figure()
+        elif options.table:
             print_table()
         elif options.time:
             print_time()
         else:
-            run(options.fraction, options.classes)
+            run(options.fraction, options.classes, options.real)
 
 
 if __name__ == "__main__":

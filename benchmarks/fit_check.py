@@ -161,8 +161,6 @@ def run_split(job: tuple[int, int]) -> list[dict[str, Any]]:
                     "p_plain": plain.check(X_bag, random_state=seed + number).p_value,
                     "p_default": screened.p_value,
                     "n_null": screened.n_null,
-                    "unknown": found.unknown_class,
-                    "share": found.unknown_share,
                     "error": float(np.abs(fitted.predict(X_bag) - true).mean()),
                 }
             )
@@ -220,8 +218,6 @@ def summary_of(rows: list[dict[str, Any]]) -> dict[str, float]:
         "default mean": float(column["p_default"].mean()),
         "default rejected at 0.01": float((column["p_default"] <= 0.01).mean()),
         "default null bags": float(column["n_null"].mean()),
-        "called unknown": float(column["unknown"].mean()),
-        "share": float(np.median(column["share"])),
         "error": float(column["error"].mean()),
     }
 
@@ -242,13 +238,12 @@ def table() -> None:
                 f"| {line['data']} | {line['bags']} | {n['uniform']:.3f} | {n['mean']:.3f} | "
                 f"{n['rejected']:.3f} | {n['own uniform']:.1g}, {n['own mean']:.3f} |"
             )
-    print("\n| change | data | size | bags | rejected | own | called unknown | share | error |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("\n| change | data | size | bags | rejected | own | error |")
+    print("|---|---|---|---|---|---|---|")
     for line, n in zip(lines, numbers, strict=True):
         print(
             f"| {CHANGES.get(line['case'], line['case'])} | {line['data']} | {line['size']} | "
-            f"{line['bags']} | {n['rejected']:.2f} | {n['own rejected']:.2f} | "
-            f"{n['called unknown']:.2f} | {n['share']:.2f} | {n['error']:.4f} |"
+            f"{line['bags']} | {n['rejected']:.2f} | {n['own rejected']:.2f} | {n['error']:.4f} |"
         )
 
 

@@ -219,6 +219,13 @@ class _BaseModel(Derived):
             return scorer.fold_models
         return scorer.derived("fold pools", scorer._fold_pools)
 
+    def pooled(self, posteriors: Floats, n_threads: int = 1) -> Floats:
+        """Return posteriors (n, k) of scores, which several models may have given (n, M k)."""
+        if self.n_score_columns == self.n_classes:
+            return posteriors
+        pooled: Floats = self.row_map.posteriors(posteriors, n_threads)  # type: ignore[attr-defined]
+        return pooled
+
     @property
     def n_score_columns(self) -> int:
         """The number of columns of posteriors that it takes."""

@@ -81,7 +81,6 @@ def test_a_stop_is_early_only_where_the_bag_fits(checker) -> None:
             assert early.p_value == late.p_value
     assert np.mean([verdict.n_null for verdict in stopped[:60]]) < 60
     assert all(verdict.rejected for verdict in stopped[60:])
-    assert all(verdict.unknown_share > 0.02 for verdict in stopped[60:])
     # The verdict on a bag does not depend on the others, nor on their sizes.
     (alone,) = checker.screen(parts[3], Bags.whole(80), n_null=99)
     assert alone.summary() == stopped[3].summary()

@@ -191,3 +191,33 @@ def test_what_does_not_fit_is_refused() -> None:
         kdey.estimate_performance(q, estimate.merge({"b": 2, "a": [0, 1]}))
     with pytest.raises(ValueError, match="no measure"):
         kdey.estimate_performance(q, estimate).of("recall")
+
+
+def test_decisions_of_folds_count_as_fewer_instances() -> None:
+    """The intervals of recalls are those of four fifths of the labels with five folds."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=2000)
+    X = rng.normal(size=(2000, 2)) + y[:, None]
+    q = kdey.EMQ(calibration="bcts", cv=5, random_state=0).fit(X, y)
+    estimate = q.estimate(X[:500], check_fit=False)
+    own = kdey.estimate_performance(q, estimate).of("recall", 1)
+    labels = q.model_.training.labels
+    decided = q.model_.training.posteriors.argmax(axis=1)
+    plain = kdey.estimate_performance(q, estimate, held_out=(labels, decided)).of("recall", 1)
+    assert own[0] == pytest.approx(plain[0])
+    assert (own[2] - own[1]) / (plain[2] - plain[1]) == pytest.approx(np.sqrt(1.25), rel=0.01)
+
+
+def test_reports_say_how_well_the_classifier_does() -> None:
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=400)
+    frame = pd.DataFrame(rng.normal(size=(400, 2)) + 2 * y[:, None], columns=["a", "b"])
+    q = kdey.EMQ(calibration="bcts", random_state=0).fit(frame[:200], y[:200])
+    table = frame[200:].assign(shop=["x", "y"] * 100)
+    sections = kdey.make_report(q, table, by="shop").page().technical
+    (section,) = [part for part in sections if part.name == "performance"]
+    assert [len(part.rows) for part in section.tables] == [2, 2]
+    assert list(section.files) == ["performance.csv", "performance-groups.csv"]
+    accuracy = kdey.estimate_performance(q, frame[200:]).of("accuracy")[0][0]
+    assert f"decides rightly for {100 * accuracy:.1f}" in section.words[0]

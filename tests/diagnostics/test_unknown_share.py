@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from kdey.diagnostics import unknown_share_bound
+import kdey
+from kdey.diagnostics import Checks, score_histogram, unknown_share_bound
 
 TRAINING = np.array([[0.75, 0.2, 0.04, 0.01], [0.1, 0.3, 0.55, 0.05]])
 
@@ -55,3 +58,54 @@ def test_bad_histograms_are_refused() -> None:
             unknown_share_bound(bad)
     with pytest.raises(ValueError, match="histograms must be"):
         unknown_share_bound([([[1, 1]], [1, 1]), ([[1, 1], [1, 1]], [1, 1])])
+
+
+@pytest.fixture(scope="module")
+def model() -> tuple[Any, np.ndarray]:
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=800)
+    X = np.column_stack([rng.normal(size=800) + 2 * y, rng.normal(size=800)])
+    return kdey.EMQ(calibration="bcts", random_state=0).fit(X, y), X
+
+
+def with_unknown(X: np.ndarray, share: float, seed: int = 1) -> np.ndarray:
+    """Return instances of which some lie where no score can show that they are unknown."""
+    rng, odd = np.random.default_rng(seed), X.copy()
+    odd[rng.random(len(X)) < share, 1] += 8.0
+    return odd[rng.permutation(len(X))[:400]]
+
+
+def test_the_checks_of_an_estimate_say_what_is_unknown(model: tuple[Any, np.ndarray]) -> None:
+    q, X = model
+    checks = q.estimate(with_unknown(X, 0.3)).checks
+    assert 0.15 < checks.unknown_share <= 0.3 + 0.05
+    assert "come from no class as training knew it" in checks.verdict
+    assert Checks.from_summary(checks.summary()).unknown_share == checks.unknown_share
+    # What fits is not asked; scores alone cannot see it here.
+    assert q.estimate(X[::2]).checks.unknown_share is None
+    assert kdey.check_fit(q, with_unknown(X, 0.3), random_state=0).unknown_share < 0.05
+
+
+def test_groups_and_bags_have_the_bound_of_their_rows(model: tuple[Any, np.ndarray]) -> None:
+    pd = pytest.importorskip("pandas")
+    _, X = model
+    names = ["a", "b"]
+    labels = (X[:, 0] > 1).astype(int)
+    q = kdey.EMQ(calibration="bcts", random_state=0).fit(pd.DataFrame(X, columns=names), labels)
+    table = pd.DataFrame(np.vstack([with_unknown(X, 0.4), with_unknown(X, 0.0)]), columns=names)
+    table["shop"] = ["odd"] * 400 + ["plain"] * 400
+    odd, plain = (g.checks.unknown_share for g in q.predict_groups(table, "shop"))
+    alone = q.estimate(table[names][:400]).checks.unknown_share
+    assert alone > 0.2
+    assert plain is None
+    assert odd == pytest.approx(alone, abs=0.02)
+
+
+def test_weights_of_training_count_as_many_instances_as_they_are_worth() -> None:
+    rng = np.random.default_rng(0)
+    P, labels = rng.dirichlet(np.ones(2), size=60), np.arange(60) % 2
+    plain = score_histogram(P, labels, P)[0]
+    equal = score_histogram(P, labels, P, training_weights=np.full(60, 7.0))[0]
+    np.testing.assert_allclose(equal, plain)
+    uneven = score_histogram(P, labels, P, training_weights=rng.random(60))[0]
+    assert (uneven.sum(axis=1) < 30).all()

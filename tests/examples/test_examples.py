@@ -53,8 +53,8 @@ def causes(found: dict[str, Any]) -> None:
 def plankton(found: dict[str, Any]) -> None:
     may, august = found["checks"]["May"], found["checks"]["August"]
     assert not may.rejected
-    assert august.unknown_class
-    assert 0.02 < august.unknown_share < 0.2
+    assert august.rejected
+    assert august.unknown_share <= 0.1
     assert found["found"] > 0.4  # ten per cent by chance
     estimate, true = found["estimate"], found["true"]
     assert ((estimate.low <= true) & (true <= estimate.high)).mean() >= 0.9

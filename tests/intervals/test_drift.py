@@ -64,7 +64,8 @@ def full_programme(rows, centre, gains, factor):
 
 @pytest.mark.parametrize("k", [2, 3, 5])
 @pytest.mark.parametrize("factor", [1.1, 1.7])
-def test_without_sampling_error_it_is_the_linear_programme(k, factor):
+def test_without_sampling_error_it_is_the_linear_programme(k, factor, monkeypatch):
+    monkeypatch.setattr(drift, "TOLERANCE", 1e-6)
     estimate = estimate_of(k)
     found = Drift(estimate.uncertainty, 0.95)
     centre = estimate.uncertainty.centre()[:-1]
@@ -75,7 +76,8 @@ def test_without_sampling_error_it_is_the_linear_programme(k, factor):
         assert high == pytest.approx(full_programme(found.rows, centre, gains, factor), abs=3e-5)
 
 
-def test_sampling_error_is_an_ellipsoid_around_the_centre():
+def test_sampling_error_is_an_ellipsoid_around_the_centre(monkeypatch):
+    monkeypatch.setattr(drift, "TOLERANCE", 1e-6)
     # The support of the ellipsoid in many directions is an obvious, slower programme: the best of
     # the centres on its surface cannot be better than what is found, and comes close.
     estimate, factor, gains = estimate_of(3), 1.3, np.eye(3)[1]
@@ -312,6 +314,20 @@ def test_the_report_says_what_the_conclusion_withstands():
     assert "by a factor of" in sentence
     assert withstands_drift(q.estimate(X, check_fit=False)) == []
     assert withstands_drift(kdey.EMQ().fit(X, y).estimate(rare, check_fit=False)) == []
+
+
+def test_the_report_says_what_a_change_over_time_withstands():
+    from kdey.report.words import change_withstands_drift
+
+    X, y, _, _ = world(2, n=100)
+    table = pd.DataFrame(X, columns=["a", "b"])
+    q, unchecked = kdey.PACC(random_state=0).fit(table, y), kdey.Options(check_fit=False)
+    weeks = pd.concat([table[:120], table[80:]]).assign(week=np.repeat(["w1", "w2"], 120))
+    (sentence,) = change_withstands_drift(q.predict_groups(weeks, "week", options=unchecked))
+    assert sentence.startswith("The conclusion that “0” fell from w1 to w2 stands unless")
+    same = weeks.assign(week=["w1", "w2"] * 120)
+    assert change_withstands_drift(q.predict_groups(same, "week", options=unchecked)) == []
+    assert change_withstands_drift(None) == []
 
 
 def test_the_picture_shows_a_band_for_each_class():

@@ -43,7 +43,7 @@ def sections(page: str) -> list[str]:
 def test_everything_has_its_section_and_nothing_points_outside() -> None:
     page = full_report(3, "time").html()
     front = ["classes", "groups", "trust", "files"]
-    technical = ["technical", "numbers", "fit", "simplex", "classifier", "settings"]
+    technical = ["technical", "numbers", "fit", "simplex", "classifier", "performance", "settings"]
     assert sections(page) == front + technical
     found = Addresses()
     found.feed(page)
@@ -145,7 +145,7 @@ def test_two_classes_and_the_automatic_choice_in_words() -> None:
     X, y = X[50:, 1:2], y[50:]
     q = KDEyML(LogisticRegression(), random_state=0).fit(X, y)
     page = make_report(q.estimate(X), quantifier=q).html()
-    technical = ["technical", "fit", "classifier", "settings"]
+    technical = ["technical", "fit", "classifier", "performance", "settings"]
     assert sections(page) == ["classes", "trust", "files", *technical]
     assert "Chosen: " in page
     assert "held-out training instances" in page

@@ -7,7 +7,7 @@ checked, and why. What they need of training is computed once per fit and kept w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 from kdey._display import muted
 from kdey._fingerprints import row_hashes
 from kdey.bags import Array, Bags
-from kdey.diagnostics.columns import check_columns
+from kdey.diagnostics.columns import bin_counts, check_columns
 from kdey.diagnostics.fold_models import one_model_each
 from kdey.diagnostics.score_check import DEFAULT_CHECK_LEVEL, FitCheck, FitChecker, sample_bags
+from kdey.diagnostics.unknown_share import unknown_share_bound
 from kdey.intervals import Estimates
-from kdey.intervals.checks import Checks, ColumnResult, FitResult, NotChecked
+from kdey.intervals.checks import Checks, ColumnResult, ColumnVerdict, FitVerdict, NotChecked
 from kdey.model import AnyModel, Fitted, Model, model_of, training_of
+from kdey.tables.templates import Codes
 from kdey.validation import on_host, take_rows
 
 #: Why decided labels say nothing of the fit.
@@ -175,15 +177,23 @@ def fit_checks(
     reason = unchecked_columns(model, estimates, X)
     # Two checks share the level; a bag fails where one of them does.
     level = DEFAULT_CHECK_LEVEL if reason is not None else DEFAULT_CHECK_LEVEL / 2
-    scores = _score_verdicts(model, posteriors, bags, X, seed, level, n_threads)
+    scores = CheckedScores.of(model, posteriors, bags, X, seed, n_threads)
+    verdicts: Sequence[FitVerdict | NotChecked]
+    if isinstance(scores, NotChecked):
+        verdicts = [scores] * len(bags)
+    else:
+        sampled, points = scores.bags, scores.points
+        verdicts = scores.checker.screen(points, sampled, sizes=bags.sizes, seed=seed, level=level)
     columns: Sequence[ColumnResult] = [NotChecked(reason or "")] * len(bags)
+    codes, owners = None, None if clusters is None else np.asarray(clusters)
     if reason is None and model.columns is not None:
-        if isinstance(scores[0], NotChecked):
+        if isinstance(scores, NotChecked):
             level = DEFAULT_CHECK_LEVEL
-        owners = None if clusters is None else np.asarray(clusters)
         codes = model.columns.codes(X)
         columns = check_columns(model.columns, codes, bags, estimates, level, owners)
-    return [Checks(*both) for both in zip(scores, columns, strict=True)]
+    checks = [Checks(*both) for both in zip(verdicts, columns, strict=True)]
+    known = None if isinstance(scores, NotChecked) else scores
+    return with_unknown_shares(checks, model, bags, known, codes, owners)
 
 
 def unchecked_columns(model: AnyModel, estimates: Estimates, X: Any) -> str | None:
@@ -197,23 +207,111 @@ def unchecked_columns(model: AnyModel, estimates: Estimates, X: Any) -> str | No
     return None
 
 
-def _score_verdicts(
+@dataclass(frozen=True, eq=False)
+class CheckedScores:
+    """Scores of bags that can be checked.
+
+    Attributes
+    ----------
+    checker : FitChecker
+    points : array of shape (n, k)
+        By the models that the checker asks for.
+    bags : Bags
+        Over these points: samples of large bags.
+    hashes : uint64 array of shape (n,), optional
+        As for :meth:`FitChecker.screen`.
+    """
+
+    checker: FitChecker
+    points: NDArray[np.floating]
+    bags: Bags
+    hashes: NDArray[np.uint64] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        model: AnyModel,
+        posteriors: NDArray[np.floating],
+        bags: Bags,
+        X: Any,
+        seed: int,
+        n_threads: int,
+    ) -> CheckedScores | NotChecked:
+        """Return the scores of bags to check, or why there are none."""
+        unchecked = unchecked_scores(model)
+        if unchecked is not None:
+            return unchecked
+        checker = default_checker(model, held=X is not None, n_threads=n_threads)
+        sampled, points = sample_bags(bags, checker.most_instances, seed), on_host(posteriors)
+        if checker.models is not None:  # they score the instances that are checked, and no others
+            used, indices = np.unique(sampled.indices, return_inverse=True)
+            points = checker.models.posteriors(take_rows(X, used), seed)
+            sampled = Bags(indices.astype(np.int64), sampled.offsets, len(used), sampled.weights)
+        return cls(checker, points, sampled)
+
+    def histograms(self, number: int) -> list[tuple[Array, Array]]:
+        """Return the histogram of the scores of training and of a bag, if they are comparable."""
+        rows = self.bags[number : number + 1]
+        points = np.asarray(self.points[rows.indices])
+        if self.hashes is not None:
+            whole = np.array([0, len(points)], dtype=np.int64)
+            k = self.checker.densities.n_classes
+            points = one_model_each(points, self.hashes[rows.indices], whole, k)
+        made = self.checker.histogram(points, rows.weights)
+        return [] if made is None else [made]
+
+
+def with_unknown_shares(
+    checks: Sequence[Checks],
     model: AnyModel,
-    posteriors: NDArray[np.floating],
     bags: Bags,
-    X: Any,
-    seed: int,
-    level: float,
-    n_threads: int,
-) -> Sequence[FitResult]:
-    """Return the verdicts on the scores of bags, or why there are none."""
-    unchecked = unchecked_scores(model)
-    if unchecked is not None:
-        return [unchecked] * len(bags)
-    checker = default_checker(model, held=X is not None, n_threads=n_threads)
-    sampled, points = sample_bags(bags, checker.most_instances, seed), on_host(posteriors)
-    if checker.models is not None:  # they score the instances that are checked, and no others
-        used, indices = np.unique(sampled.indices, return_inverse=True)
-        points = checker.models.posteriors(take_rows(X, used), seed)
-        sampled = Bags(indices.astype(np.int64), sampled.offsets, len(used), sampled.weights)
-    return checker.screen(points, sampled, sizes=bags.sizes, seed=seed, level=level)
+    scores: CheckedScores | None,
+    codes: Codes | None,
+    clusters: NDArray[Any] | None,
+) -> list[Checks]:
+    """Return the checks, with a bound on the unknown share of the bags that do not fit.
+
+    Parameters
+    ----------
+    checks : sequence of n_bags Checks
+    model : Model
+    bags : Bags
+        Over the rows of ``codes`` and ``clusters``.
+    scores : CheckedScores or None
+    codes : uint8 array of shape (pool_size, d) or None
+        Bins of columns, for the bags whose columns were checked.
+    clusters : array of shape (pool_size,) or None
+
+    Returns
+    -------
+    list of n_bags Checks
+    """
+    made = list(checks)
+    for number, check in enumerate(checks):
+        if not check.rejected:
+            continue
+        histograms = []
+        if scores is not None and not isinstance(check.scores, NotChecked):
+            histograms += scores.histograms(number)
+        if isinstance(check.columns, ColumnVerdict) and codes is not None:
+            histograms += column_histograms(model, bags[number : number + 1], codes, clusters)
+        if histograms:
+            made[number] = replace(check, unknown_share=unknown_share_bound(histograms))
+    return made
+
+
+def column_histograms(
+    model: AnyModel, bag: Bags, codes: Codes, clusters: NDArray[Any] | None
+) -> list[tuple[Array, Array]]:
+    """Return counts of training by class and bin, and of one bag, for each column."""
+    templates = model.columns
+    assert templates is not None
+    weights = np.ones(len(bag.indices)) if bag.weights is None else bag.weights
+    size = weights.sum() ** 2 / (weights**2).sum()
+    if clusters is not None:
+        size = min(size, len(np.unique(clusters[bag.indices])))
+    shares = bin_counts(templates, codes, bag)[0]
+    return [
+        (counts[:, : column.n_bins], size * share[: column.n_bins])
+        for column, counts, share in zip(templates.columns, templates.counts, shares, strict=True)
+    ]

@@ -55,11 +55,10 @@ from kdey.diagnostics.score_statistics import (
     few_per_class,
     fit_prevalences,
     local_p_values,
-    outlying_excess,
-    unknown_share,
     warn_single,
 )
-from kdey.intervals.checks import FitVerdict
+from kdey.diagnostics.unknown_share import score_histogram, unknown_share_bound
+from kdey.intervals.checks import FitVerdict, unknown_sentence
 from kdey.model import Fitted, bag_posteriors, model_of, training_of
 from kdey.native import thread_count
 from kdey.validation import check_count, check_share, check_weights, make_frame
@@ -93,7 +92,7 @@ class FitCheck(FitVerdict):
 
     Attributes
     ----------
-    p_value, unknown_share, unknown_class, level, cross_fitted, size, n_checked, n_null
+    p_value, level, cross_fitted, size, n_checked, n_null
         See :class:`FitVerdict`.
     p_density, p_distance : float
         P-values of each statistic alone: does the bag lie where training had few instances, and is
@@ -111,6 +110,10 @@ class FitCheck(FitVerdict):
         For each instance, the share of the fitted mixture with a density no higher.
     instances : int64 array of shape (n_checked,)
         Positions of the checked instances in the bag, ascending.
+    unknown_share : float or None
+        At least this share of the bag belongs to no training class, by the scores alone; see
+        :func:`kdey.diagnostics.unknown_share_bound`. None if ``cross_fitted`` is False, because
+        scores of different models cannot be compared in this way.
 
     See Also
     --------
@@ -138,6 +141,7 @@ class FitCheck(FitVerdict):
     log_densities: Array
     local_p_values: Array
     instances: Indices
+    unknown_share: float | None
 
     def worst(self, n: int = 10) -> NDArray[np.int64]:
         """Return the positions in the bag of the ``n`` instances that fit worst, worst first."""
@@ -197,6 +201,8 @@ class FitCheck(FitVerdict):
         if self.rejected:
             worst = ", ".join(str(place) for place in self.worst(5))
             remarks.append(f"instances that fit worst, by position in the bag: {worst}")
+            if self.unknown_share:
+                remarks.append(unknown_sentence(self.unknown_share))
         return Overview(
             self.verdict,
             row_names("statistic", [name for name, _ in known]),
@@ -441,7 +447,6 @@ class FitChecker:
         for numbers in _looks(n_null):
             check.add_null_bags(numbers, np.zeros(1, dtype=np.int64))
         p_value, p_density, p_distance = (float(p[0]) for p in check.p_values(np.zeros(1, int)))
-        share, excessive = check.unknown_share(0, level)
         return FitCheck(
             p_value=p_value,
             p_density=p_density,
@@ -452,14 +457,30 @@ class FitChecker:
             log_densities=check.densities.floored_log(check.prevalences[:1])[:, 0],
             local_p_values=check.local_p_values(0)[0],
             instances=instances,
-            unknown_share=share,
-            unknown_class=p_value <= level and excessive,
+            unknown_share=self._unknown_share(points[instances], bag.weights),
             level=level,
             cross_fitted=self.cross_fitted,
             size=size,
             n_checked=len(instances),
             n_null=n_null,
         )
+
+    def histogram(
+        self, points: NDArray[np.floating], weights: Array | None = None
+    ) -> tuple[Array, Array] | None:
+        """Return the histogram of the scores of training and of a bag (m, k).
+
+        None if other models scored the bag, because it would detect the difference between them.
+        """
+        if not self.cross_fitted:
+            return None
+        known, model = training_of(self.quantifier), model_of(self.quantifier)
+        training, own = model.pooled(known.required()), model.pooled(points)
+        return score_histogram(training, known.labels, own, weights, known.weights)
+
+    def _unknown_share(self, points: NDArray[np.floating], weights: Array | None) -> float | None:
+        made = self.histogram(points, weights)
+        return None if made is None else unknown_share_bound([made])
 
     def screen(
         self,
@@ -512,15 +533,9 @@ class FitChecker:
                 comparison = _Comparison.start(self, own, local, seed)
                 p_values, used = comparison.draw_null_bags(n_null, level)
             for number, size in enumerate(whole[part]):
-                p_value = float(p_values[number])
-                share, excessive = None, False
-                if p_value <= level:
-                    share, excessive = comparison.unknown_share(number, level)
                 verdicts.append(
                     FitVerdict(
-                        p_value=p_value,
-                        unknown_share=share,
-                        unknown_class=excessive,
+                        p_value=float(p_values[number]),
                         level=level,
                         cross_fitted=self.cross_fitted,
                         size=int(size),
@@ -637,14 +652,6 @@ class _Comparison:
     def local_p_values(self, number: int) -> tuple[Array, Array]:
         """Return the local p-values of all points under the mixture of one bag, and of training."""
         return local_p_values(self.checker.densities, self.densities, self.prevalences[number])
-
-    def unknown_share(self, number: int, level: float) -> tuple[float, bool]:
-        """Return the share of outlying instances of a bag; see :func:`unknown_share`."""
-        local, training = self.local_p_values(number)
-        one, n_null = np.array([number]), self.statistics[0].shape[1] - 1
-        bag = self.bags[number : number + 1]
-        parts = [outlying_excess(training, self._draw(one, numbers)) for numbers in _looks(n_null)]
-        return unknown_share(outlying_excess(local, bag), np.concatenate(parts), level)
 
     def _draw(self, part: Indices, numbers: range) -> Bags:
         weights = None

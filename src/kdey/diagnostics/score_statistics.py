@@ -69,8 +69,6 @@ RELATIVE_WIDTH = 2.0
 #: Directions in which the kernels of landmarks vary less than this, relative to the largest, are
 #: left out: they hold less than the distances of null bags differ by.
 SMALLEST_DIRECTION = 1e-6
-#: Local p-values at which we look for an excess of outlying points.
-THRESHOLDS = np.array([0.01, 0.02, 0.05, 0.1, 0.2])
 #: Up to this number of classes, comparing with each class in turn is faster than a search.
 _FEW_CLASSES = 12
 
@@ -475,44 +473,6 @@ def local_p_values(
         return np.asarray(np.minimum(below[positions] / below[-1], 1.0))
 
     return share(bag.floored_log(alpha)[:, 0]), share(reference)
-
-
-def outlying_excess(local: Array, bags: Bags) -> Array:
-    """Return (F(t) - t) / (1 - t) of bags at each threshold t, shape (n_bags, n_thresholds).
-
-    Parameters
-    ----------
-    local : array of shape (n_points,)
-        Local p-values, of which F is the distribution function in a bag.
-    bags : Bags
-        Over these points.
-    """
-    below = bags.mean((local[:, None] <= THRESHOLDS).astype(np.float64))
-    return np.asarray((below - THRESHOLDS) / (1.0 - THRESHOLDS))
-
-
-def unknown_share(observed: Array, null: Array, level: float) -> tuple[float, bool]:
-    """Return the excess share of outlying points, and whether it exceeds what chance gives.
-
-    Parameters
-    ----------
-    observed : array of shape (1, n_thresholds)
-        The excess of the bag (:func:`outlying_excess`).
-    null : array of shape (n_null, n_thresholds)
-        The excess of null bags, whose median is subtracted at each threshold.
-    level : float
-        Significance level.
-
-    Returns
-    -------
-    share : float
-        Between zero and one.
-    significant : bool
-    """
-    middle = np.median(null, axis=0)
-    share = float((observed - middle).max())
-    largest = (null - middle).max(axis=1)
-    return min(max(share, 0.0), 1.0), bool(share > np.quantile(largest, 1.0 - level))
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 from scipy.special import ndtri
 
@@ -37,7 +37,7 @@ _NONE = 1e-9
 
 
 def unknown_share_bound(
-    histograms: Sequence[tuple[ArrayLike, ArrayLike]], *, confidence: float = 0.95
+    histograms: Sequence[tuple[ArrayLike, ArrayLike]], *, confidence: float = 0.98
 ) -> float:
     """Return a lower bound on the share of a bag that belongs to no training class.
 
@@ -157,7 +157,11 @@ _QUANTILES = (0.02, 0.1, 0.3)
 
 
 def score_histogram(
-    training: Array, labels: Indices, posteriors: Array, weights: Array | None = None
+    training: NDArray[np.floating],
+    labels: Indices,
+    posteriors: NDArray[np.floating],
+    weights: Array | None = None,
+    training_weights: Array | None = None,
 ) -> tuple[Array, Array]:
     """Return the histogram of scores of training and of a bag, for :func:`unknown_share_bound`.
 
@@ -169,6 +173,7 @@ def score_histogram(
     posteriors : array of shape (m, k)
         Those of the bag, by the same models.
     weights : array of shape (m,), optional
+    training_weights : array of shape (n,), optional
 
     Returns
     -------
@@ -196,13 +201,17 @@ def score_histogram(
         if len(own):
             cuts[label] = np.quantile(own, _QUANTILES)
 
-    def bins(rows: Array) -> Indices:
+    def bins(rows: NDArray[np.floating]) -> Indices:
         best = rows.argmax(axis=1)
         places = (rows.max(axis=1)[:, None] > cuts[best]).sum(axis=1)
         return np.asarray(places * k + best, dtype=np.int64)
 
     counts = np.zeros((k, n_places * k))
-    np.add.at(counts, (labels, bins(training)), 1.0)
+    known = np.ones(len(labels)) if training_weights is None else training_weights
+    mass, squares = (np.bincount(labels, weights=w, minlength=k) for w in (known, known**2))
+    # A class counts as many instances as its weights are worth.
+    worth = known * (mass / np.maximum(squares, 1e-300))[labels]
+    np.add.at(counts, (labels, bins(training)), worth)
     w = np.ones(len(posteriors)) if weights is None else np.asarray(weights, dtype=np.float64)
     w = w * (w.sum() / (w**2).sum())  # sums to the effective size
     own = np.bincount(bins(posteriors), weights=w, minlength=n_places * k)

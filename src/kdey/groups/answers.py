@@ -639,28 +639,38 @@ def _check(
     The cost is bounded by fixed numbers, so that no group depends on the others.
     """
     from kdey.diagnostics import unchecked_scores  # slow to import
-
-    unchecked = unchecked_scores(model)
-    if rows.strata is not None and has_strata(model):
-        unchecked = NotChecked("classes may look different in each stratum")
-    if unchecked is not None:
-        return [Checks(unchecked, column) for column in columns]
-    with_columns = rows.column_codes is not None and rows.strata is None
-    from kdey.diagnostics.default_checks import default_checker  # slow to import
+    from kdey.diagnostics.default_checks import (  # slow to import
+        CheckedScores,
+        default_checker,
+        with_unknown_shares,
+    )
     from kdey.diagnostics.score_check import sample_bags
 
+    unchecked, codes = unchecked_scores(model), rows.column_codes
+    if rows.strata is not None and has_strata(model):
+        unchecked = NotChecked("classes may look different in each stratum")
+    if codes is not None and model.columns is not None:
+        codes = codes[:, : len(model.columns)]
+    if unchecked is not None:
+        checks = [Checks(unchecked, column) for column in columns]
+        return with_unknown_shares(checks, model, bags, None, codes, rows.clusters)
+    with_columns = codes is not None and rows.strata is None
     by_folds = rows.fold_posteriors is not None
     checker = default_checker(model, by_folds, REFERENCES * model.n_classes)
+    sampled = sample_bags(bags, min(checker.most_instances, MOST_CHECKED), 0)
+    hashes = rows.hashes if by_folds else None
+    scores = CheckedScores(checker, rows.checked_posteriors, sampled, hashes)
     verdicts = checker.screen(
-        rows.checked_posteriors,
-        sample_bags(bags, min(checker.most_instances, MOST_CHECKED), 0),
+        scores.points,
+        sampled,
         sizes=totals,
-        hashes=rows.hashes if by_folds else None,
+        hashes=hashes,
         seed=0,
         n_null=options.n_null,
         level=_level_each(model, options, with_columns),
     )
-    return [Checks(*both) for both in zip(verdicts, columns, strict=True)]
+    checks = [Checks(*both) for both in zip(verdicts, columns, strict=True)]
+    return with_unknown_shares(checks, model, bags, scores, codes, rows.clusters)
 
 
 def _select(bags: Bags, numbers: Indices) -> Bags:

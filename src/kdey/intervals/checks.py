@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from kdey.status import (
     CANNOT_BE_CHECKED,
     OK,
@@ -28,14 +30,8 @@ class FitVerdict:
     p_value : float
         Share of null bags that fit no better than this one. A small value means that more than the
         prevalence has changed.
-    unknown_share : float or None
-        Estimated excess share of instances that lie far from every class, a lower bound on the
-        share of a class absent from training; zero if there is no excess. None if it was not
-        computed because the bag fits.
-    unknown_class : bool
-        Whether the bag does not fit and this excess is larger than chance explains.
     level : float
-        Significance level of ``rejected`` and ``unknown_class``.
+        Significance level of ``rejected``.
     cross_fitted : bool
         Whether the models that scored the training set also scored the bag. If not, the check is
         one-sided: only the density is tested and p-values tend to be too large (see
@@ -49,8 +45,6 @@ class FitVerdict:
     """
 
     p_value: float
-    unknown_share: float | None
-    unknown_class: bool
     level: float
     cross_fitted: bool
     size: int
@@ -80,16 +74,7 @@ class FitVerdict:
                 f"No misfit was found ({p}), but the fit was checked one-sided: without the models "
                 "of the folds the check misses classes that look like other classes."
             )
-        if self.unknown_class:
-            return (
-                f"The bag does not fit the training classes ({p}): at least about "
-                f"{self.unknown_share:.0%} of it lies far from all of them, as an unknown class "
-                "would."
-            )
-        return (
-            f"The bag does not fit the training classes ({p}): instances of known classes look "
-            "different from training, so more than the prevalence has changed."
-        )
+        return f"The bag does not fit the training classes ({p}): more than the prevalence changed."
 
     @property
     def _sample(self) -> str:
@@ -258,6 +243,11 @@ class Checks:
         Whether the scores look like a mixture of those of the training classes.
     columns : ColumnVerdict or NotChecked
         Whether every column does, by itself.
+    unknown_share : float or None
+        At least this share of the bag comes from no class as training knew it, by scores and
+        columns together: a lower bound that holds in 98 % of samples, whatever an unknown class
+        looks like. Nobody can say how much more there is. None where the bag fits or there is
+        nothing to compare.
 
     See Also
     --------
@@ -276,6 +266,7 @@ class Checks:
 
     scores: FitResult
     columns: ColumnResult
+    unknown_share: float | None = None
 
     @property
     def p_value(self) -> float:
@@ -317,11 +308,17 @@ class Checks:
             parts.append(self.columns.verdict)
         if isinstance(self.columns, NotChecked):
             parts.append(f"Columns were not checked: {self.columns.reason}.")
+        if self.unknown_share:
+            parts.append(unknown_sentence(self.unknown_share))
         return " ".join(parts)
 
     def summary(self) -> dict[str, Any]:
         """Return both checks as plain values, as ``diagnostics`` of an estimate hold them."""
-        return {"fit": self.scores.summary(), "columns": self.columns.summary()}
+        return {
+            "fit": self.scores.summary(),
+            "columns": self.columns.summary(),
+            "unknown_share": self.unknown_share,
+        }
 
     def __str__(self) -> str:
         """Return the verdict."""
@@ -334,7 +331,17 @@ class Checks:
         return Checks(
             (FitVerdict if "p_value" in scores else NotChecked).from_summary(scores),
             (ColumnVerdict if "p_value" in columns else NotChecked).from_summary(columns),
+            summary.get("unknown_share"),
         )
+
+
+def unknown_sentence(share: float, instances: str = "instances") -> str:
+    """Return what a lower bound above zero on the share of unknown classes means."""
+    least = np.floor(1000.0 * share) / 10.0  # rounded up it would no longer be a bound
+    return (
+        f"At least {least:.1f} % of the {instances} come from no class as training knew it: from "
+        "an unknown one, or from one that has changed."
+    )
 
 
 #: What is said of columns where nothing is.

@@ -164,8 +164,7 @@ def _decisions(model: Model, points: NDArray[Any], bags: Bags, n_threads: int) -
     """Return the decisions for instances; those of several models are decisions of their pool."""
     if not model.takes_posteriors:
         return None
-    if model.n_score_columns > model.n_classes:
-        points = model.row_map.posteriors(points, n_threads)  # type: ignore[attr-defined]
+    points = model.pooled(points, n_threads)
     return Decisions(points, bags)
 
 

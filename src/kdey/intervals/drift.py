@@ -54,7 +54,9 @@ if TYPE_CHECKING:
 #: Factors of change for which intervals are shown.
 FACTORS = (1.1, 1.25, 1.5, 2.0)
 #: A share is known to be within this of the solution of its programme.
-TOLERANCE = 1e-5
+TOLERANCE = 1e-4
+#: An end of an interval that moves by less is not computed again.
+SETTLED = 5e-4
 #: Variances below this share of the largest count as no smaller, and the slack of a ball's radius.
 SMALLEST_RATIO, SLACK = 1e-8, 1e-6
 #: Shares that differ by less are the same.
@@ -262,7 +264,7 @@ class Drift:
         for _ in range(1 + REFINEMENTS * sampling):
             covariance = factor * self.uncertainty.covariance_at(alpha)[:-1, :-1]
             found, at = self._solve(gains, factor, covariance, sampling)
-            if abs(found - value) <= 1e-4:
+            if abs(found - value) <= SETTLED:
                 break
             value = found
             size = self.uncertainty.equations.sizes[self.uncertainty.number]

@@ -134,8 +134,9 @@ class Report:
         if self.check is None:
             return None
         made = None if self.estimate is None else self.estimate.checks
-        columns = NotChecked("no columns were seen") if made is None else made.columns
-        return Checks(self.check, columns)
+        if made is None:
+            return Checks(self.check, NotChecked("no columns were seen"))
+        return replace(made, scores=self.check)
 
     @cached_property
     def rows(self) -> tuple[ClassRow, ...] | None:
@@ -543,6 +544,15 @@ class ScoredSource:
             estimates = answer(self.quantifier, self.scored, self.request, kept=0)
         return _shown(self.scored, estimates, self.request.grouping)
 
+    @cached_property
+    def grouped(self) -> Estimates | None:
+        """The estimates of the groups that have rows, unchecked; None if there are too many."""
+        keys, request = self.scored.keys, self._unchecked
+        if not keys.names or len(keys.values) > MOST_GROUPS or request.labelled is not None:
+            return None
+        estimates = answer(self.quantifier, self.scored, request, kept=sys.maxsize)
+        return _with_keys(self.scored, estimates)
+
     def totals(self) -> GroupTable:
         """Return the groups over all times together."""
         names = self.request.grouping.by
@@ -595,9 +605,18 @@ class ScoredSource:
         return facts
 
 
-def _shown(scored: ScoredTable, estimates: Estimates, grouping: Grouping) -> GroupTable:
-    """Return the groups of a table that have rows, in the order of their keys."""
+#: Groups up to which a report looks at more than their shares.
+MOST_GROUPS = 500
+
+
+def _with_keys(scored: ScoredTable, estimates: Estimates) -> Estimates:
+    """Return the groups of a table that have rows, with their keys and in their order."""
     order = scored.keys.order()
     order = order[estimates.size[order] > 0]
-    present = replace(estimates, keys=scored.key_rows).take(order)
+    return replace(estimates, keys=scored.key_rows).take(order)
+
+
+def _shown(scored: ScoredTable, estimates: Estimates, grouping: Grouping) -> GroupTable:
+    """Return the groups of a table that have rows, in the order of their keys."""
+    present = _with_keys(scored, estimates)
     return group_table(present, grouping.names, grouping.time, every=grouping.every)

@@ -62,6 +62,7 @@ from kdey.report.words import (
     MEANING_OF_CHECKED,
     against_labels,
     answer,
+    change_withstands_drift,
     fit_headline,
     fit_result,
     fit_sentences,
@@ -224,13 +225,16 @@ def _trust(report: Report) -> Section | None:
         tone, headline = _headline(report, report.checks)
         words += fit_sentences(report.checks)
     if report.groups is not None:
-        groups = groups_checked(report.groups)
-        words += [MEANING_OF_CHECKED, *groups] if groups and report.check is None else groups
+        checked = groups_checked(report.groups)
+        words += [MEANING_OF_CHECKED, *checked] if checked and report.check is None else checked
     if report.rows is not None:
         look_trained = report.table is not None and report.table.labels_look_trained
         words += against_labels(report.rows, look_trained)
     if report.estimate is not None:
         words += withstands_drift(report.estimate)
+        table, groups = report.table, report.groups
+        if groups is not None and groups.by == (groups.time,) and table is not None:
+            words += change_withstands_drift(table.grouped)
         words += [f"Note: {note}." for note in report.estimate.notes]
     if not words:
         return None

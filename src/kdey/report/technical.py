@@ -15,14 +15,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey.bags import Array
 from kdey.diagnostics import FitCheck, FitVerdict
+from kdey.diagnostics.performance import (
+    PER_CLASS,
+    Performance,
+    estimate_performance,
+    lacks_decisions,
+)
 from kdey.intervals import Estimate
+from kdey.intervals.display import bag_names
 from kdey.intervals.profile import wilson
 from kdey.intervals.region import Region
 from kdey.kernels import class_log_sums
@@ -37,6 +44,7 @@ from kdey.report.drawing import (
     Axis,
     Drawing,
     Section,
+    csv_address,
     draw_across,
     draw_up,
     for_screens,
@@ -515,5 +523,83 @@ def _classifier(report: Report) -> Section | None:
     return Section("classifier", "The classifier", words, figures, tables)
 
 
+#: Classes and groups whose accuracy the page shows; all are in its file.
+_MOST_SHOWN = 30
+
+
+def _performance(report: Report) -> Section | None:
+    """Return the section on how often the classifier is right about these records."""
+    quantifier, estimate, rows = report.quantifier, report.estimate, report.rows
+    if quantifier is None or estimate is None or rows is None:
+        return None
+    known = quantifier.classes_.tolist()
+    if lacks_decisions(quantifier.model_) or estimate.classes.tolist() != known:
+        return None
+    found = estimate_performance(quantifier, estimate)
+    accuracy = _measure(found, 0, "accuracy")
+    words = [
+        "If nothing but the shares of the classes has changed, the classifier decides rightly for "
+        f"{accuracy} of these records; it does for {percent(found.training[0])} of the training "
+        "examples. Recall is the share of a class that is decided to be it, precision the share of "
+        "such decisions that are right, and F1 their harmonic mean."
+    ]
+    if report.checks is not None and report.checks.rejected:
+        words.append("Do not rely on these numbers: the check has found that more has changed.")
+    order = [row.name for row in rows[:_MOST_SHOWN]]
+    labels = {str(label): label for label in known}
+    columns = (Heading("Class", numeric=False), *map(Heading, ("Recall", "Precision", "F1")))
+    lines = tuple(
+        Row.named(name, [Cell(_measure(found, 0, part, labels[name])) for part in PER_CLASS])
+        for name in order
+    )
+    level = f"{100 * estimate.confidence:g}\u00a0%"
+    title = f"What to expect of the classifier, with {level} intervals"
+    tables = [Table("performance", title, columns, lines)]
+    files = {"performance.csv": _performance_file(found)}
+    groups = None if report.table is None else report.table.grouped
+    if groups is not None:
+        by_group = estimate_performance(quantifier, groups)
+        files["performance-groups.csv"] = _performance_file(by_group)
+        tables.append(_accuracy_of_groups(by_group))
+    name = "How well does the classifier do here?"
+    return Section("performance", name, words, (), tables, files=files)
+
+
+def _accuracy_of_groups(found: Performance) -> Table:
+    columns = (Heading("Group", numeric=False), Heading("Records"), Heading("Accuracy"))
+    rows = tuple(
+        Row.named(name, [Cell(f"{size:,}", float(size)), Cell(_measure(found, number, "accuracy"))])
+        for number, (name, size) in enumerate(
+            zip(bag_names(found.estimates)[:_MOST_SHOWN], found.estimates.size, strict=False)
+        )
+    )
+    more = len(found) - _MOST_SHOWN
+    notes = (f"{more:,} more groups are in the file performance-groups.csv.",) if more > 0 else ()
+    return Table("accuracy", "Expected accuracy by group", columns, rows, notes)
+
+
+def _measure(found: Performance, bag: int, measure: str, label: Any = None) -> str:
+    """Return a measure of a bag with its interval."""
+    value, low, high = (float(part[bag]) for part in found.of(measure, label))
+    if np.isnan(value):
+        return "–"
+    return f"{percent(value)} ({100 * low:.1f}\u2013{100 * high:.1f})"
+
+
+def _performance_file(found: Performance) -> str:
+    columns = ["group", "n", "measure", "class", "estimate", "low", "high", "training"]
+    numbers = np.stack([found.estimate, found.low, found.high], axis=2).tolist()
+    records = [
+        [name, size, measure, "" if label is None else label, *ends, training]
+        for name, size, bag in zip(
+            bag_names(found.estimates), found.estimates.size.tolist(), numbers, strict=True
+        )
+        for (measure, label), ends, training in zip(
+            found.measures, bag, found.training.tolist(), strict=True
+        )
+    ]
+    return csv_address(columns, records)
+
+
 #: The sections of the technical part, in their order.
-SECTIONS = (_fit, _simplex, _classifier)
+SECTIONS = (_fit, _simplex, _classifier, _performance)

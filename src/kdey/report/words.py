@@ -26,8 +26,9 @@ from kdey._display import count_of
 from kdey.bags import Array
 from kdey.diagnostics import FitVerdict
 from kdey.diagnostics.columns import benjamini_hochberg
-from kdey.intervals import Estimate
-from kdey.intervals.checks import Checks, ColumnVerdict, NotChecked
+from kdey.intervals import Estimate, Estimates, difference
+from kdey.intervals.checks import Checks, ColumnVerdict, NotChecked, unknown_sentence
+from kdey.intervals.display import bag_names
 from kdey.intervals.drift import unavailable
 from kdey.report.drawing import listed, percent, plain_status
 from kdey.report.shown_groups import ClassRow, Group, GroupTable, by_size
@@ -238,16 +239,43 @@ def withstands_drift(estimate: Estimate) -> list[str]:
     i = int(np.argmax(np.where(outside, np.abs(change), -1.0)))
     bound, side = float(estimate.training_prevalence[i]), "above" if change[i] > 0 else "below"
     factor = estimate.tipping_point(estimate.classes[i], **{side: bound})
-    conclusion = (
-        f"The conclusion that “{estimate.classes[i]}” is {'more' if change[i] > 0 else 'less'} "
-        "frequent than among the training examples"
-    )
+    frequent = f"{'more' if change[i] > 0 else 'less'} frequent than among the training examples"
+    return [_stands(f"“{estimate.classes[i]}” is {frequent}", factor)]
+
+
+def change_withstands_drift(periods: Estimates | None) -> list[str]:
+    """Return the same for the clearest change from the first period to the last.
+
+    Parameters
+    ----------
+    periods : Estimates or None
+        In the order of time.
+    """
+    if periods is None or len(periods) < 2:
+        return []
+    first, last = periods[0], periods[len(periods) - 1]
+    if len(periods.classes) > _MOST_DRIFTING or any(
+        unavailable(one.uncertainty) is not None for one in (first, last)
+    ):
+        return []
+    change = difference(last, first)
+    clear = (change.low > 0.0) | (change.high < 0.0)
+    if not clear.any():
+        return []
+    i = int(np.argmax(np.where(clear, np.abs(change.difference), -1.0)))
+    names, verb = bag_names(periods), "rose" if change.difference[i] > 0 else "fell"
+    what = f"“{change.classes[i]}” {verb} from {names[0]} to {names[-1]}"
+    return [_stands(what, change.tipping_point(change.classes[i]))]
+
+
+def _stands(conclusion: str, factor: float) -> str:
     if np.isinf(factor):
-        return [f"{conclusion} stands however the classes themselves have changed."]
-    return [
-        f"{conclusion} stands unless the classes themselves have changed, some kinds of their "
-        f"records having become more or less common by a factor of {factor:.2g} or more."
-    ]
+        return f"The conclusion that {conclusion} stands however the classes themselves changed."
+    return (
+        f"The conclusion that {conclusion} stands unless the classes themselves have changed, some "
+        f"kinds of their records having become more or less common by a factor of {factor:.2g} or "
+        "more."
+    )
 
 
 def _against_naive(rows: Sequence[ClassRow]) -> list[str]:
@@ -570,17 +598,16 @@ def fit_result(checks: Checks) -> str:
         if checks.status.startswith(status.CANNOT_BE_CHECKED):
             return _NEVER_CHECKED
         return _RESULTS.get(checks.status, _NOT_CHECKED)
-    result = (
+    result = [
         f"{_MISFIT}: the classes look different from before, so that the shares may be wrong by "
         "more than the intervals say."
-    )
-    if isinstance(checks.scores, FitVerdict) and checks.scores.unknown_class:
-        result = (
-            f"{_MISFIT}: at least about {checks.scores.unknown_share:.0%} of them are unlike all "
-            "training examples, as a class that training did not have would be. The shares may be "
-            "wrong."
+    ]
+    if checks.unknown_share:
+        result.append(
+            f"{unknown_sentence(checks.unknown_share, 'records')} How many more there are, nobody "
+            "can say: records of a new class may look like those of others."
         )
-    return " ".join([result, *changed_columns(checks)])
+    return " ".join([*result, *changed_columns(checks)])
 
 
 def changed_columns(checks: Checks) -> list[str]:
