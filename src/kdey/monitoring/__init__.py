@@ -31,6 +31,7 @@ from kdey._io import write_whole
 from kdey.bags import Array
 from kdey.groups import Request, ScoredTable, answer, score
 from kdey.intervals import Estimate
+from kdey.intervals.checks import ColumnVerdict
 from kdey.model import AnyModel, Fitted, model_of
 from kdey.monitoring.alarms import ALARM_COLUMNS, Alarm, find_alarms
 from kdey.monitoring.history import (
@@ -254,9 +255,18 @@ def _estimate_periods(
                 model=model,
                 added=now,
                 data=fingerprint(np.sort(rows.hashes[rows.groups == group]))[:16],
+                findings=_findings(estimate),
             )
         )
     return periods
+
+
+def _findings(estimate: Estimate) -> str:
+    """Return how the columns that do not fit differ, the surest first, as one text."""
+    columns = estimate.checks.columns
+    found = columns.findings if isinstance(columns, ColumnVerdict) else ()
+    more = [f"{len(found) - 3} more columns have changed"] if len(found) > 3 else []
+    return "; ".join([*(finding.sentence for finding in found[:3]), *more])
 
 
 def error_parts(estimate: Estimate) -> tuple[Array, Array, Array]:

@@ -227,6 +227,8 @@ class Alarm:
     statistic, limit : float
         What was compared: a statistic with the limit that it exceeds or, for the fit, a p-value
         with the level that it does not exceed.
+    findings : str
+        For the fit: how the columns that do not fit differ, where some do not.
     """
 
     period: str
@@ -237,6 +239,7 @@ class Alarm:
     after: float
     statistic: float
     limit: float
+    findings: str = ""
 
     def __str__(self) -> str:
         """Return the alarm as a sentence."""
@@ -244,6 +247,7 @@ class Alarm:
             return (
                 f"{self.period}: the new data do not look like a mixture of the training classes "
                 f"(p-value {self.statistic:.2g}), so the estimates may be wrong"
+                + (f": {self.findings}" if self.findings else "")
             )
         shares = f"{_percent(self.before)} to {_percent(self.after)}"
         if self.kind == MOVED:
@@ -367,7 +371,7 @@ def _bound_alarms(
 def _fit_alarms(periods: Sequence[Period], level: float) -> list[Alarm]:
     nan = float("nan")
     return [
-        Alarm(p.name, FIT, "", p.name, nan, nan, p.fit_p_value, level)
+        Alarm(p.name, FIT, "", p.name, nan, nan, p.fit_p_value, level, p.findings)
         for p in periods
         if p.fit_p_value <= level * (1.0 + 1e-9)
     ]

@@ -117,10 +117,11 @@ class MonitorSettings:
     def n_null(self) -> int:
         """The number of null bags of a fit check that can raise an alarm.
 
-        A bag that is worse than all null bags in one of the two statistics of the check has a
-        p-value of up to two over the number of bags.
+        A bag that is worse than all null bags in one of the two statistics of the check of scores
+        has a p-value of up to two over the number of bags, and twice that where columns are
+        checked, too.
         """
-        return max(300, math.ceil(2.0 / self.fit_level) - 1)
+        return max(300, math.ceil(4.0 / self.fit_level) - 1)
 
     def check_classes(self, labels: Sequence[str]) -> None:
         """Raise ValueError where a bound names no class."""
@@ -159,13 +160,14 @@ class MonitorSettings:
 
 
 #: Name of the metadata of the file, and the version of its format.
-_METADATA, FORMAT = b"kdey history", 2
+_METADATA, FORMAT = b"kdey history", 3
 #: Columns with one number per class, and those with one value per period.
 _PER_CLASS = (
     *("estimate", "low", "high", "classify_and_count", "share", "noise", "template_variance"),
 )
 _PER_PERIOD = (
     *("n", "n_missing", "effective_size", "fit_p_value", "status", "model", "added", "data"),
+    "findings",
 )
 #: Shares that differ by less are the same estimate, made again.
 _SAME = 1e-6
@@ -205,6 +207,8 @@ class Period:
         When the period was added, in UTC.
     data : str
         Checksum of the rows that were used, in any order.
+    findings : str
+        How the columns that do not fit differ; empty where all do.
     """
 
     name: str
@@ -223,6 +227,7 @@ class Period:
     model: str
     added: str
     data: str = ""
+    findings: str = ""
 
     def is_same(self, other: Period) -> bool:
         """Return whether two periods hold the same estimates of the same data."""
@@ -387,7 +392,7 @@ class History:
             columns[name] = values.ravel()
         types = {"period": pa.string(), "class": _label_type(self.classes)}
         types |= {"n": pa.int64(), "n_missing": pa.int64()}
-        types |= dict.fromkeys(("status", "model", "added", "data"), pa.string())
+        types |= dict.fromkeys(("status", "model", "added", "data", "findings"), pa.string())
         arrays = {
             name: pa.array(values, types.get(name, pa.float64()))
             for name, values in columns.items()
