@@ -12,19 +12,20 @@ sees no labels: no check can find it. Beside it stands the median factor by whic
 class would have to change for the drift intervals to reach the truth.
 
 Outcomes go to ``build/benchmarks/confident_wrong.jsonl``; a stopped run goes on from there (half an
-hour of processor time). ``--table`` prints the tables of ``docs/what-a-check-sees.md``.
-Without ``KDEY_DATA`` only the sets of scikit-learn and synthetic texts are used.
+hour of processor time). ``--table`` prints the tables of ``docs/what-a-check-sees.md``, and
+``--figure`` draws its picture. Without ``KDEY_DATA`` only the sets of scikit-learn and synthetic
+texts are used.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import gzip
 import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,8 @@ from summaries import RAW, RESULTS, read_raw, read_summary, update_summary
 FILE = RAW / "confident_wrong.jsonl"
 SUMMARY = RESULTS / "confident_wrong.csv"
 KEYS = ("data", "labels", "size", "change")
+COUNTS = ("bags", "alarms", "wrong", "confident_and_wrong")
+FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "what-a-check-sees.png"
 #: Rows of bags, and how far an interval must miss to be wrong.
 SIZES, MISS = (300, 2000), 0.05
 #: Most rows of training; "few" has 20 of each class.
@@ -127,9 +130,7 @@ def _known(rows: Rows) -> Array:
 def numeric(change: Callable[[Training, Rows, Array, np.random.Generator], Array]) -> Change:
     """Return the change of the numbers of rows."""
 
-    def changed(
-        t: Training, rows: Rows, y: Array, rng: np.random.Generator
-    ) -> tuple[Rows, Array]:
+    def changed(t: Training, rows: Rows, y: Array, rng: np.random.Generator) -> tuple[Rows, Array]:
         return replace(rows, numbers=change(t, rows, y, rng)), _known(rows)
 
     return changed
@@ -138,9 +139,7 @@ def numeric(change: Callable[[Training, Rows, Array, np.random.Generator], Array
 def unknown(share: float, off: bool) -> Change:
     """Return the change that moves a share of rows to where an unknown class is."""
 
-    def change(
-        t: Training, rows: Rows, y: Array, rng: np.random.Generator
-    ) -> tuple[Rows, Array]:
+    def change(t: Training, rows: Rows, y: Array, rng: np.random.Generator) -> tuple[Rows, Array]:
         strange = rng.random(len(rows)) < share
         moved = rows.numbers + strange[:, None] * t.unknown_shift(off, rng)
         return replace(rows, numbers=moved), strange
@@ -194,9 +193,7 @@ def of_texts(make: Callable[..., Sequence[str]], share: float = 1.0) -> Change:
     With a share below one that many texts are changed, and belong to an unknown class.
     """
 
-    def change(
-        t: Training, rows: Rows, y: Array, rng: np.random.Generator
-    ) -> tuple[Rows, Array]:
+    def change(t: Training, rows: Rows, y: Array, rng: np.random.Generator) -> tuple[Rows, Array]:
         chosen = rng.random(len(rows)) < share
         made = np.empty(len(rows), dtype=object)
         for i, words in enumerate(rows.texts):
@@ -369,9 +366,7 @@ def selected(rows: Rows, pool: Array) -> Array:
     return pool[np.argsort(values, kind="stable")[len(pool) // 2 :]]
 
 
-def run_split(
-    name: str, labels: str, seed: int, n_bags: int
-) -> Iterator[dict[str, Any]]:
+def run_split(name: str, labels: str, seed: int, n_bags: int) -> Iterator[dict[str, Any]]:
     """Yield what came of every bag of a split."""
     rng = np.random.default_rng([seed, labels == "few", *name.encode()])
     rows, y = load(name)
@@ -463,28 +458,74 @@ def _added(lines: Sequence[dict[str, str]], *names: str) -> list[int]:
 
 
 def table() -> None:
-    """Print the figures of changes, and of sets, from the summary."""
+    """Print the figures of changes, sets and sizes, and of traded rows, from the summary."""
     lines = read_summary(SUMMARY)
     for labels in ("many", "few"):
-        for key in ("change", "data"):
-            print(f"| {key} | bags | alarms | wrong | confident and wrong |\n|---|---|---|---|---|")
+        for key in ("change", "data", "size"):
             own = [line for line in lines if line["labels"] == labels]
-            if key == "data":
+            if key != "change":  # no check can find these
                 own = [line for line in own if line["change"] != TRADE]
-            for value in [*dict.fromkeys(line[key] for line in own), "all"]:
-                part = [line for line in own if value in (line[key], "all")]
-                bags, alarms, wrong, unseen = _added(
-                    part, "bags", "alarms", "wrong", "confident_and_wrong"
-                )
-                print(f"| {value} | {bags} | {alarms / bags:.3f} | {wrong} | {unseen} |")
-            print()
+            print(f"| {key} | bags | alarms | wrong | confident and wrong |\n|---|---|---|---|---|")
+            for value in dict.fromkeys(line[key] for line in own):
+                print(_row(value, [line for line in own if line[key] == value]))
+            print(_row("all", [line for line in own if line["change"] != TRADE]), end="\n\n")
     print("| data | size | wrong | confident and wrong | factor |\n|---|---|---|---|---|")
     for line in lines:
         if line["change"] == TRADE and line["labels"] == "many" and line["factor"]:
-            print(
-                f"| {line['data']} | {line['size']} | {line['wrong']} | "
-                f"{line['confident_and_wrong']} | {line['factor']} |"
-            )
+            cells = (line[name] for name in ("data", "size", *COUNTS[2:], "factor"))
+            print(f"| {' | '.join(cells)} |")
+
+
+def _row(name: str, lines: Sequence[dict[str, str]]) -> str:
+    bags, alarms, wrong, unseen = (sum(int(line[n]) for line in lines) for n in COUNTS)
+    return f"| {name} | {bags} | {alarms / max(bags, 1):.3f} | {wrong} | {unseen} |"
+
+
+def figure() -> None:
+    """Draw the picture of the page: four bags, what is said of them, and what is true."""
+    import matplotlib.pyplot as plt
+
+    rng = np.random.default_rng(0)
+
+    def rows(n_ham: int, n_spam: int) -> pd.DataFrame:
+        links = np.concatenate([rng.normal(2, 1, n_ham), rng.normal(4, 1, n_spam)])
+        return pd.DataFrame({"links": links, "length": rng.normal(5, 1, n_ham + n_spam)})
+
+    training, y = rows(300, 300), np.repeat(["ham", "spam"], 300)
+    quantifier = kdey.PACC(LogisticRegression(), random_state=0).fit(training, y)
+    bag = rows(420, 180)
+    bags = {
+        "Only the shares changed": (bag, 30),
+        "All mails are longer": (bag.assign(length=bag["length"] + 0.5), 30),
+        "An unknown class": (pd.concat([rows(320, 180), rows(100, 0).assign(length=8.0)]), 30),
+        "A third of spam looks like ham": (pd.concat([rows(420, 120), rows(60, 0)]), 30),
+    }
+    plot, axes = plt.subplots(2, 4, figsize=(12, 5.2), sharex="row", sharey="row")
+    for (upper, lower), (title, (X, truth)) in zip(axes.T, bags.items(), strict=True):
+        found = quantifier.estimate(X)
+        weights = np.where(y == "spam", found.estimate[1], found.estimate[0]) / 300
+        for ax, name in ((upper, "links"), (lower, "length")):
+            bins = np.linspace(-1, 8, 19) if name == "links" else np.linspace(2, 9, 19)
+            even = np.full(len(X), 1 / len(X))
+            ax.hist(X[name], bins, weights=even, color="#9ecae1", label="the bag")
+            mix = {"weights": weights, "histtype": "step", "color": "#222222", "linewidth": 1.6}
+            ax.hist(training[name], bins, label="the mix of training that fits best", **mix)
+            ax.set_xlabel(name)
+            ax.set_yticks([])
+        is_wrong = not found.low[1] <= truth / 100 <= found.high[1]
+        seen = [finding.name for finding in found.checks.columns.findings]
+        upper.set_title(title, fontsize=11)
+        lower.text(
+            *(0.5, -0.32),
+            f"spam {100 * found.low[1]:.0f} to {100 * found.high[1]:.0f} %, true {truth} %"
+            f"{' (missed)' if is_wrong else ''}\n"
+            f"{f'poor fit: {seen[0]}' if seen else found.status}",
+            **{"transform": lower.transAxes, "ha": "center", "va": "top", "fontsize": 10},
+            color="#b00020" if seen or is_wrong else "#1b6e3c",
+        )
+    plot.legend(*axes[0, 0].get_legend_handles_labels(), loc="upper center", ncol=2, frameon=False)
+    plot.subplots_adjust(left=0.02, right=0.99, bottom=0.19, top=0.86, wspace=0.05, hspace=0.32)
+    plot.savefig(FIGURE, dpi=100)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -494,8 +535,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--bags", type=int, default=3)
     parser.add_argument("--data", nargs="*", default=list(SETS if DATA.exists() else BUNDLED))
     parser.add_argument("--table", action="store_true", help="print the tables and stop")
+    parser.add_argument("--figure", action="store_true", help="draw the picture and stop")
     asked = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
+    if asked.figure:
+        figure()
+        return
     if not asked.table:
         run(asked.data, asked.splits, asked.bags)
         summarise()

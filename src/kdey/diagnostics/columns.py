@@ -342,7 +342,10 @@ def describe(column: CheckedColumn, observed: Array, counts: Array, size: int) -
 
 
 def _level_sentence(column: CheckedColumn, observed: Array, expected: Array) -> str:
-    names = [*(repr(label) for label in column.labels), "other values", "missing values"]
+    # A table that was read by a schema has the numbers of its levels; unseen ones are missing.
+    is_read = bool(column.levels) and isinstance(column.levels[0], float)
+    missing = "missing or unseen values" if is_read else "missing values"
+    names = [*(repr(label) for label in column.labels), "other values", missing]
     gap = observed[: len(names)] - expected[: len(names)]
     worst = int(np.argmax(np.abs(gap)))
     return (

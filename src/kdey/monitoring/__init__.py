@@ -59,6 +59,7 @@ from kdey.report.drawing import (
 from kdey.report.sections import MOST_ROWS, group_records, groups_table
 from kdey.report.share_figures import MOST_CLASSES, Marks, time_figure
 from kdey.report.shown_groups import GroupTable, group_table
+from kdey.report.words import quoted
 from kdey.tables.output import Cell, Heading, Row, Table
 
 __all__ = [
@@ -559,7 +560,7 @@ def _verdict(history: History, alarms: Sequence[Alarm]) -> tuple[str, str, str]:
     current = [alarm for alarm in alarms if alarm.period == last]
     if not current:
         return "good", "No alarm.", f"Nothing rings in {last}."
-    return "bad", "Alarm.", " ".join(f"{alarm}." for alarm in current)
+    return "bad", "Alarm.", " ".join(f"{quoted(str(alarm))}." for alarm in current)
 
 
 def _alarm_section(history: History, alarms: Sequence[Alarm]) -> Section:
