@@ -210,6 +210,24 @@ def test_a_batch_is_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(whole, profile_intervals(given, 0.025, True))
 
 
+def test_many_classes_have_the_intervals_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One product for all covariances of a bag, and bags one by one, change no interval."""
+    given = equations(6, seed=10, sizes=np.array([4.0, 90.0, 60.0, 5.0, 200.0, 30.0]))
+    few = profile_intervals(given, 0.025, True)
+    monkeypatch.setattr("kdey.intervals.profile.MANY_CLASSES", 2)
+    np.testing.assert_allclose(few, profile_intervals(given, 0.025, True), atol=1e-7)
+
+
+def test_ends_do_not_depend_on_where_they_are_first_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = equations(5, seed=11, noise=0.1)
+    usual = profile_intervals(given, 0.025, True)
+    for first in (1e-3, 1e3):
+        monkeypatch.setattr("kdey.intervals.profile.BEYOND", first)
+        np.testing.assert_allclose(usual, profile_intervals(given, 0.025, True), atol=1e-6)
+
+
 def test_the_numpy_twin(monkeypatch: pytest.MonkeyPatch) -> None:
     given = equations(5, seed=9)
     native = profile_intervals(given, 0.025, True)

@@ -394,22 +394,48 @@ def test_equal_models_give_equal_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", [False, True])
-def test_the_bins_of_boosted_trees_are_two_arrays_of_the_file(missing: bool) -> None:
+def test_boosted_trees_are_a_few_arrays_of_the_file(missing: bool) -> None:
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 50)).round(1), np.tile([0, 1], 30)
+    X, y = rng.normal(size=(60, 50)).round(1), np.tile([0, 1, 2], 20)
     X[:, 3] = 1.0  # a constant column has one bin and no bound
+    X[:, 4] = rng.integers(4, size=60)
+    X[:, 4] += y == 2  # a category that the trees ask for
     if missing:
         X[::7, 5] = np.nan
-    trees = HistGradientBoostingClassifier(max_iter=2, max_bins=8).fit(X, y)
+    trees = HistGradientBoostingClassifier(
+        max_iter=20, max_bins=8, min_samples_leaf=2, categorical_features=[4]
+    ).fit(X, y)
     data = persistence._skops_bytes(trees)
-    assert len(zipfile.ZipFile(io.BytesIO(data)).namelist()) < 30
+    assert len(zipfile.ZipFile(io.BytesIO(data)).namelist()) < 40  # 60 trees have 180 arrays
     assert isinstance(trees._bin_mapper.bin_thresholds_, list)  # what was given is left as it was
+    assert isinstance(trees._predictors, list)
     skops = persistence._skops()
     read = skops.loads(data, trusted=skops.get_untrusted_types(data=data))
-    persistence._unpack_bins(read)
+    persistence._unpack_arrays(read)
     pairs = zip(read._bin_mapper.bin_thresholds_, trees._bin_mapper.bin_thresholds_, strict=True)
     assert all(np.array_equal(ours, theirs) for ours, theirs in pairs)
     np.testing.assert_array_equal(read.predict_proba(X), trees.predict_proba(X))
+    assert [len(row) for row in read._predictors] == [len(row) for row in trees._predictors]
+
+
+@pytest.mark.parametrize("change", ["too few nodes", "negative", "floats", "no columns", "rounds"])
+def test_boosted_trees_that_do_not_match_their_lengths(change: str) -> None:
+    X, y = np.arange(60.0).reshape(30, 2), np.tile([0, 1], 15)
+    trees = HistGradientBoostingClassifier(max_iter=3).fit(X, y)
+    nodes, binned, raw, lengths, per_round = persistence._packed_trees(trees._predictors)
+    if change == "too few nodes":
+        nodes = nodes[:-1]
+    elif change == "negative":
+        lengths[0, 0], lengths[1, 0] = -1, lengths[0, 0] + lengths[1, 0] + 1
+    elif change == "floats":
+        lengths = lengths.astype(float)
+    elif change == "no columns":
+        lengths = lengths[:, 0]
+    else:
+        per_round = per_round[:-1]
+    trees._predictors = (nodes, binned, raw, lengths, per_round)
+    with pytest.raises(ValueError, match=r"of boosted trees do not match"):
+        persistence._unpack_arrays(trees)
 
 
 @pytest.mark.parametrize(
@@ -426,8 +452,8 @@ def test_bins_that_do_not_match_their_bounds(lengths: NDArray[Any]) -> None:
     X, y = np.arange(60.0).reshape(30, 2), np.tile([0, 1], 15)
     trees = HistGradientBoostingClassifier(max_iter=1).fit(X, y)
     trees._bin_mapper.bin_thresholds_ = (np.arange(3.0), lengths)
-    with pytest.raises(ValueError, match=r"bins of boosted trees do not match"):
-        persistence._unpack_bins(trees)
+    with pytest.raises(ValueError, match=r"of boosted trees do not match"):
+        persistence._unpack_arrays(trees)
 
 
 def test_reading_a_classifier_does_not_import_torch(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def test_explain_and_summary(fitted: Quantifier) -> None:
     for member in fitted.stack_.members:
         assert member.name in text
     assert "for answering all classes alike" in text
-    assert "for the best member alone" in text
+    assert "best member" not in text  # its error on bags that it was tuned on is no comparison
     assert fitted.summary().startswith(f"A pool of {len(fitted.stack_.members)} member")
     assert sum(member.weight for member in fitted.stack_.members) == pytest.approx(1.0)
 

@@ -46,13 +46,18 @@ from kdey.matching.sqp import solve_programs
 
 #: Numbers per array of a chunk of bags, which bounds the memory.
 CHUNK = 1 << 20
+#: From so many classes on the ends of one bag are work enough, and its covariances one matrix.
+MANY_CLASSES = 32
 #: Variances below this are rounding: training rows are held in single precision.
 SMALLEST_VARIANCE = 1e-12
 #: Share of the trace of V that is added to its diagonal.
 RIDGE = 1e-10
 #: A search for an end stops when sqrt(D) is this close to the quantile, relative to it.
 TOLERANCE = 1e-7
-#: Largest number of evaluations per end. Six are typical.
+#: An end is first looked for at this multiple of the distance that a normal distribution has; if it
+#: is further, at so many times that, and then at the end of the simplex.
+BEYOND, FURTHER = 1.2, 4.0
+#: Largest number of evaluations per end. Five are typical.
 MAX_EVALUATIONS = 60
 #: Classes with fewer labels than this can have a share that the moment estimate does not show.
 FEW_LABELS = 50
@@ -83,7 +88,8 @@ def profile_intervals(
         Intervals in [0, 1], with the moment estimates between them.
     """
     low, high, middle = (np.empty(equations.estimates.shape) for _ in range(3))
-    step = max(1, CHUNK // equations.estimates.shape[1] ** 3)
+    k = equations.estimates.shape[1]
+    step = max(1, CHUNK // k**3) if k < MANY_CLASSES else 1
     shares = np.broadcast_to(np.asarray(unseen, dtype=np.float64), len(low))
     for start in range(0, len(low), step):
         run = slice(start, start + step)
@@ -123,14 +129,24 @@ class _Chunk:
                 return np.broadcast_to(single, (len(means), *single.shape))
             return np.stack([getattr(item, name) for item in equations.moments[run]])
 
+        matrix, covariances = stack("matrix"), stack("covariances")
+        if (unseen > 0.0).any():
+            # The labels of the bag are a draw, too: T (diag a - a a') T', of which the first term
+            # has the form of the covariances.
+            equal = shared and bool((unseen == unseen[0]).all())
+            few = slice(0, 1) if equal else slice(None)
+            columns = matrix[few].transpose(0, 2, 1)
+            outer = columns[:, :, :, None] * columns[:, :, None, :]
+            within = covariances[few] + unseen[few, None, None, None] * outer
+            covariances = np.broadcast_to(within, covariances.shape)
         return cls(
             means,
             equations.estimates[run],
             equations.sizes[run],
             equations.bag_sizes[run],
             equations.units[run],
-            stack("matrix"),
-            stack("covariances"),
+            matrix,
+            covariances,
             stack("template_covariances"),
             stack("spread"),
             stack("template_spread"),
@@ -142,15 +158,11 @@ class _Chunk:
     def variance_at(self, prevalence: Array, bags: Indices, classes: Indices) -> Array:
         """Return V at prevalences (N, k) of some bags, with the bag sizes of some classes."""
         m = self.bag_sizes[bags, classes][:, None]
-        in_bag, in_templates = prevalence / m, prevalence**2 / self.template_sizes
-        r = self.means.shape[1]
-        total = np.zeros((len(bags), r, r))
-        for label in range(prevalence.shape[1]):
-            total += in_bag[:, label, None, None] * self.covariances[bags, label]
-            total += in_templates[:, label, None, None] * self.template_covariances[bags, label]
+        total = _mixed(prevalence / m, self.covariances, bags)
+        total += _mixed(prevalence**2 / self.template_sizes, self.template_covariances, bags)
         if self.unseen.any():
-            share = (self.unseen[bags, None] / m)[:, :, None]
-            total += _multinomial(self.matrix[bags], prevalence) * share
+            mean = _times(self.matrix[bags], prevalence)
+            total -= mean[:, :, None] * (mean * (self.unseen[bags, None] / m))[:, None, :]
         return total
 
     def solved(self, variance: Array, bags: Indices) -> Array:
@@ -316,6 +328,8 @@ class _Faces:
         Half the Hessian between class i and the others.
     corner : array of shape (P,)
         Half the Hessian of class i.
+    hessian : array of shape (B, k, k)
+        Half the Hessian of all.
     tail : float
     n_threads : int
     """
@@ -328,6 +342,7 @@ class _Faces:
     gram: Array
     column: Array
     corner: Array
+    hessian: Array
     tail: float
     n_threads: int
 
@@ -348,28 +363,58 @@ class _Faces:
             gram[:, others[:, :, None], others[:, None, :]].reshape(-1, k - 1, k - 1),
             gram[:, classes[:, None], others].reshape(-1, k - 1),
             gram[:, classes, classes].ravel(),
+            gram,
             tail,
             n_threads,
         )
 
     def intervals(self) -> tuple[Array, Array]:
-        """Return the intervals of all pairs, two arrays of shape (B, k)."""
-        shape, middle = self.minimum.shape, self.minimum.ravel()
-        pairs = np.arange(len(middle))
-        ends = np.repeat([0.0, 1.0], len(pairs))
-        t = _crossings(self.excess, np.tile(pairs, 2), np.tile(middle, 2), ends)
-        return t[: len(pairs)].reshape(shape), t[len(pairs) :].reshape(shape)
+        """Return the intervals of all pairs, two arrays of shape (B, k).
+
+        Prevalences beside the moment estimate are looked at from the ends that it gives on: they
+        only widen intervals, and are most of the work where classes are many.
+        """
+        shape, middle = self.minimum.shape, np.tile(self.minimum.ravel(), 2)
+        pairs = np.tile(np.arange(self.minimum.size), 2)
+        ends = np.repeat([0.0, 1.0], self.minimum.size)
+        reach = np.tile(self.reach, 2) * np.where(ends > 0.0, 1.0, -1.0)
+        far = np.clip(middle + reach, 0.0, 1.0)
+        t = _crossings(self.excess, pairs, middle, np.full(len(pairs), -1.0), far, ends)
+        wide = np.flatnonzero(self._has_hidden_classes[pairs % shape[1]] & (t != ends))
+        if len(wide):
+            value = self.hidden_excess(pairs[wide], t[wide])
+            wide, value = wide[value < 0.0], value[value < 0.0]
+            last = ends[wide]
+            t[wide] = _crossings(self.hidden_excess, pairs[wide], t[wide], value, last, last)
+        low, high = t.reshape(2, *shape)
+        return low, high
+
+    @property
+    def reach(self) -> Array:
+        """Where ends lie, about, if no other class reaches zero, as distances (P,); rarely less."""
+        k = self.minimum.shape[1]
+        hessian = self.hessian + np.trace(self.hessian, axis1=1, axis2=2)[:, None, None] / k
+        try:
+            variance = np.diagonal(np.linalg.inv(hessian), axis1=1, axis2=2).ravel()
+        except np.linalg.LinAlgError:
+            return np.ones(self.minimum.size)
+        pairs = np.arange(self.minimum.size)
+        quantile = t_quantile(self.tail, self.variances.freedom(pairs, self.minimum.ravel()))
+        reach = BEYOND * quantile * np.sqrt(np.abs(variance))
+        return np.asarray(np.where(np.isfinite(reach), reach, 1.0))
 
     def excess(self, pairs: Indices, t: Array) -> Array:
         """Return sqrt(D / scale) / c(t) - 1 of some pairs, shape (N,): negative inside."""
         distance, error = self.distance(pairs, t)
         scaled = np.maximum(distance - error, 0.0) / self.variances.scale(pairs, t)
-        hidden = np.flatnonzero(self._has_hidden_classes[pairs % self.rest.shape[1]])
-        if len(hidden):
-            other = np.maximum(self._hidden_distance(pairs[hidden], t[hidden]), 0.0)
-            scaled[hidden] = np.minimum(scaled[hidden], other)
         quantile = t_quantile(self.tail, self.variances.freedom(pairs, t))
         return np.asarray(np.sqrt(scaled) / quantile - 1.0)
+
+    def hidden_excess(self, pairs: Indices, t: Array) -> Array:
+        """As :func:`excess`, from prevalences that give much to classes with few labels."""
+        distance = np.maximum(self._hidden_distance(pairs, t), 0.0)
+        quantile = t_quantile(self.tail, self.variances.freedom(pairs, t))
+        return np.asarray(np.sqrt(distance) / quantile - 1.0)
 
     def distance(self, pairs: Indices, t: Array) -> tuple[Array, Array]:
         """Return D and a certified bound on its error, two arrays of shape (N,)."""
@@ -471,7 +516,12 @@ def _other_classes(k: int) -> Indices:
 
 
 def _crossings(
-    excess: Callable[[Indices, Array], Array], pairs: Indices, inside: Array, ends: Array
+    excess: Callable[[Indices, Array], Array],
+    pairs: Indices,
+    inside: Array,
+    value_inside: Array,
+    far: Array,
+    ends: Array,
 ) -> Array:
     """Return where a function crosses zero between a point inside the interval and an end.
 
@@ -481,18 +531,31 @@ def _crossings(
     Parameters
     ----------
     excess : callable
-        Takes pairs and shares t, returns -1 at ``inside``.
+        Takes pairs and shares t, negative inside the interval.
     pairs : int64 array of shape (N,)
-    inside, ends : arrays of shape (N,)
+    inside, value_inside : arrays of shape (N,)
+    far : array of shape (N,)
+        Where to look first; probably outside.
+    ends : array of shape (N,)
 
     Returns
     -------
     array of shape (N,)
         ``ends`` where the function is not positive there.
     """
-    t = ends.copy()
-    near, far = inside.copy(), ends.copy()
-    low, high = np.full(len(t), -1.0), excess(pairs, ends)
+    near, low = inside.copy(), value_inside.copy()
+    far, high = far.copy(), excess(pairs, far)
+    for further in (FURTHER, None):
+        short = np.flatnonzero((high <= 0.0) & (far != ends))
+        if len(short) == 0:
+            break
+        beyond = ends[short]
+        if further is not None:
+            beyond = np.clip(inside[short] + further * (far - inside)[short], 0.0, 1.0)
+        near[short], low[short], far[short] = far[short], high[short], beyond
+        high[short] = excess(pairs[short], beyond)
+    t = far.copy()
+    moved = np.zeros(len(t), dtype=np.int8)  # the end that the last step replaced
     active = np.flatnonzero((high > 0.0) & (near != far))
     for _ in range(MAX_EVALUATIONS):
         if len(active) == 0:
@@ -502,9 +565,9 @@ def _crossings(
         value = excess(pairs[active], point)
         t[active] = point
         is_inside = value <= 0.0
-        previous = np.where(is_inside, f, g)
-        factor = 1.0 - value / previous
-        factor = np.where(factor > 0.0, factor, 0.5)
+        side = np.where(is_inside, 1, -1).astype(np.int8)
+        factor = 1.0 - value / np.where(is_inside, f, g)
+        factor = np.where(side != moved[active], 1.0, np.where(factor > 0.0, factor, 0.5))
         near[active], low[active] = (
             np.where(is_inside, point, a),
             np.where(is_inside, value, f * factor),
@@ -513,6 +576,7 @@ def _crossings(
             np.where(is_inside, b, point),
             np.where(is_inside, g * factor, value),
         )
+        moved[active] = side
         is_done = (np.abs(value) <= TOLERANCE) | (
             np.abs(far[active] - near[active]) <= TOLERANCE**2
         )
@@ -555,11 +619,20 @@ def wilson(prevalence: Array, sizes: Array, tail: Array | float) -> tuple[Array,
     return np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0)
 
 
-def _multinomial(matrix: Array, prevalence: Array) -> Array:
-    """Return T (diag a - a a') T', shape (B, r, r)."""
-    mean = _times(matrix, prevalence)
-    second = (matrix * prevalence[:, None, :]) @ matrix.transpose(0, 2, 1)
-    return np.asarray(second - mean[:, :, None] * mean[:, None, :])
+def _mixed(shares: Array, covariances: Array, bags: Indices) -> Array:
+    """Return the sums over classes of shares (N, k) times covariances, shape (N, r, r).
+
+    Covariances (B, k, r, r) of a single bag need one product of matrices. Its digits depend on N,
+    which then is a matter of the bag; with few classes a batch has to give the bits of a loop.
+    """
+    n, k = shares.shape
+    r = covariances.shape[2]
+    if k >= MANY_CLASSES:
+        return np.asarray((shares @ covariances[0].reshape(k, r * r)).reshape(n, r, r))
+    total = np.zeros((n, r, r))
+    for label in range(k):
+        total += shares[:, label, None, None] * covariances[bags, label]
+    return total
 
 
 def _times(matrices: Array, vectors: Array) -> Array:

@@ -371,7 +371,7 @@ def _without_array_libraries() -> Iterator[None]:
 
 def _skops_bytes(value: Any) -> bytes:
     try:
-        data = canonical(_skops().dumps(_with_packed_bins(value)))
+        data = canonical(_skops().dumps(_with_packed_arrays(value)))
     except (TypeError, AttributeError) as error:
         raise TypeError(
             f"skops cannot write a {type(value).__qualname__} ({error}); save with "
@@ -380,29 +380,77 @@ def _skops_bytes(value: Any) -> bytes:
     return data
 
 
-def _with_packed_bins(classifier: Any) -> Any:
-    """Return a classifier whose boosted trees have the bounds of their bins in two arrays.
+def _with_packed_arrays(classifier: Any) -> Any:
+    """Return a classifier whose boosted trees have their nodes and bins in a few arrays.
 
-    Boosted trees keep one small array per feature, and each would become a file of its own.
+    Boosted trees keep three small arrays per tree and one per feature, and each would become a file
+    of its own: reading thousands of them took most of the time of reading a model.
     """
-    mappers = [part for _, part in _walk(classifier, None, set()) if _is_bin_mapper(part)]
-    packed = {
-        id(bounds): (np.concatenate(bounds), np.array([len(b) for b in bounds], dtype=np.int64))
-        for bounds in (mapper.bin_thresholds_ for mapper in mappers)
-        if bounds and {(b.ndim, b.dtype) for b in bounds} == {(1, np.dtype(np.float64))}
-    }
+    packed: dict[int, Any] = {}
+    for _, part in _walk(classifier, None, set()):
+        if _is_bin_mapper(part):
+            bounds = part.bin_thresholds_
+            if bounds and {(b.ndim, b.dtype) for b in bounds} == {(1, np.dtype(np.float64))}:
+                lengths = np.array([len(b) for b in bounds], dtype=np.int64)
+                packed[id(bounds)] = (np.concatenate(bounds), lengths)
+        elif _is_boosted(part) and any(part._predictors):
+            packed[id(part._predictors)] = _packed_trees(part._predictors)
     return copy.deepcopy(classifier, packed) if packed else classifier
 
 
-def _unpack_bins(classifier: Any) -> None:
-    """Give boosted trees the bounds of their bins back, which :func:`_with_packed_bins` packed."""
+def _packed_trees(rounds: list[list[Any]]) -> tuple[NDArray[Any], ...]:
+    """Return the nodes of all boosted trees, their two sets of categories, and how many each has.
+
+    The last array has the number of trees of each round.
+    """
+    trees = [tree for row in rounds for tree in row]
+    parts = [
+        (tree.nodes, tree.binned_left_cat_bitsets, tree.raw_left_cat_bitsets) for tree in trees
+    ]
+    lengths = np.array([[len(array) for array in arrays] for arrays in parts], dtype=np.int64)
+    per_round = np.array([len(row) for row in rounds], dtype=np.int64)
+    return (*map(np.concatenate, zip(*parts, strict=True)), lengths, per_round)
+
+
+def _unpack_arrays(classifier: Any) -> None:
+    """Give boosted trees the arrays back that :func:`_with_packed_arrays` packed."""
     for _, part in _walk(classifier, None, set()):
         if _is_bin_mapper(part) and isinstance(part.bin_thresholds_, tuple):
             bounds, lengths = (np.asarray(array) for array in part.bin_thresholds_)
-            inside = lengths.dtype == np.int64 and ((lengths >= 0) & (lengths <= len(bounds))).all()
-            if bounds.ndim != 1 or lengths.ndim != 1 or not inside or lengths.sum() != len(bounds):
-                raise ValueError("the bins of boosted trees do not match their bounds")
-            part.bin_thresholds_ = np.split(bounds, np.cumsum(lengths)[:-1])
+            part.bin_thresholds_ = _split(bounds, lengths)
+        elif _is_boosted(part) and isinstance(part._predictors, tuple):
+            part._predictors = _unpacked_trees(*map(np.asarray, part._predictors))
+
+
+def _unpacked_trees(
+    nodes: NDArray[Any],
+    binned: NDArray[Any],
+    raw: NDArray[Any],
+    lengths: NDArray[Any],
+    per_round: NDArray[Any],
+) -> list[list[Any]]:
+    """Return the boosted trees of each round; parameters as :func:`_packed_trees` returns them."""
+    from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+
+    if lengths.shape != (len(lengths), 3):
+        raise ValueError("the nodes of boosted trees do not match their numbers")
+    columns = [_split(array, lengths[:, i]) for i, array in enumerate((nodes, binned, raw))]
+    trees = [TreePredictor(*arrays) for arrays in zip(*columns, strict=True)]
+    return [[trees[i] for i in row] for row in _split(np.arange(len(trees)), per_round)]
+
+
+def _split(array: NDArray[Any], lengths: NDArray[Any]) -> list[NDArray[Any]]:
+    """Return the parts of an array that have these lengths together."""
+    whole = lengths.dtype == np.int64 and lengths.ndim == 1 and array.ndim > 0
+    if not whole or not ((lengths >= 0) & (lengths <= len(array))).all():
+        raise ValueError("the arrays of boosted trees do not match their lengths")
+    if lengths.sum() != len(array) or len(lengths) == 0:
+        raise ValueError("the arrays of boosted trees do not match their lengths")
+    return np.split(array, np.cumsum(lengths)[:-1])
+
+
+def _is_boosted(part: Any) -> bool:
+    return type(part).__name__ == "HistGradientBoostingClassifier" and hasattr(part, "_predictors")
 
 
 def _is_bin_mapper(part: Any) -> bool:
@@ -454,7 +502,7 @@ def _foreign(
     names = set(_skops().get_untrusted_types(data=data)) - set(TRUSTED)
     _check_trusted(source, names, trusted)
     classifier = _skops().loads(data, trusted=[*TRUSTED, *names])
-    _unpack_bins(classifier)
+    _unpack_arrays(classifier)
     check_trees(classifier)
     return classifier
 

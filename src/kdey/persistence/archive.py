@@ -147,7 +147,7 @@ def check_array_header(stream: IO[bytes], n_bytes: int) -> None:
 
 #: Version of the format that is written, and the only one that is read until the first release
 #: freezes it. It increases with every change of what files contain.
-FORMAT = 5
+FORMAT = 6
 _MANIFEST = "manifest.json"
 #: The same time stamp for all members, so that equal models give equal files.
 TIME_STAMP = (1980, 1, 1, 0, 0, 0)

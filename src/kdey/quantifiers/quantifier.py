@@ -206,7 +206,7 @@ class Quantifier(AggregativeQuantifier):
         pool, row_map = pool_of(stage.classifier), self.row_map_
         self.stack_: StackRecord
         if isinstance(row_map, PooledMap):
-            self.stack_ = row_map.record(stage.training, self._plan(), thread_count(self.n_jobs))
+            self.stack_ = row_map.record(stage.training, thread_count(self.n_jobs))
         else:
             assert pool is not None, "the stage of a pool returns one"
             self.stack_ = pool.record_
@@ -274,7 +274,6 @@ class Quantifier(AggregativeQuantifier):
             0 if self.random_state is None else self.random_state,
             self.effort,
             self._member_methods(),
-            self._plan(),
             self.time_limit,
             self.size_limit,
             self.schema,

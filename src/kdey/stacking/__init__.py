@@ -60,7 +60,6 @@ from kdey.stacking.pooled_classifier import (
 from kdey.stacking.pooled_rows import MemberRecord, StackRecord, record_pool
 from kdey.tables.features import SparseColumns, prepare, reading_tables, sparse_columns
 from kdey.tables.schema import Kind, TableSchema
-from kdey.tuning.trials import TuningPlan
 
 __all__ = [
     "CLASSIFIERS",
@@ -250,8 +249,6 @@ class PooledStage(ClassifierStage):
     random_state : int, RandomState or None
     effort : {"low", "default", "high"}
     methods : tuple of MemberMethod
-    plan : TuningPlan
-        How the errors of members on held-out bags are measured.
     time_limit : float or None
         Seconds; the first classifier is fitted in any case.
     size_limit : float or None
@@ -267,7 +264,6 @@ class PooledStage(ClassifierStage):
 
     effort: str = "default"
     methods: tuple[MemberMethod, ...] = ()
-    plan: TuningPlan = field(default_factory=TuningPlan)
     time_limit: float | None = None
     size_limit: float | None = None
     schema: TableSchema | None = None
@@ -491,7 +487,7 @@ class _PoolFit:
         models = {name: self._models(name, fits) for name in names}
         classifier.set_models(models, self.classes, self.X, self._check_models(models, fits))
         training = self._training(fits[names[0]], fits)
-        record = record_pool(pool, training, self.stage.plan, thread_count(self.n_jobs))
+        record = record_pool(pool)
         classifier.record_ = replace(record, left_out=self.left_out, seconds=self.seconds)
         schema = self.stage.schema
         return FittedStage(

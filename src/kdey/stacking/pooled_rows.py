@@ -58,8 +58,6 @@ from kdey.tuning.trials import (
     make_trial,
 )
 
-#: Bags on which the error of each member is measured, for the record only.
-_BAGS = 200
 #: Powers and shares that are tried. For relative errors the best share is nearly always zero.
 POWERS = (1.0, 1.05, 1.1)
 SHARES = (0.0, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
@@ -69,21 +67,22 @@ SHARES = (0.0, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
 class MemberRecord:
     """One member of a pool.
 
+    There is no error of its own on held-out bags: an instance of such a bag finds its neighbours
+    from the same bag among the kernels of a member, and members were tuned on these bags. It would
+    look better than the pool where it is not.
+
     Attributes
     ----------
     classifier, method : str
     weight : float
     log_loss : float
         Mean held-out log-loss.
-    error : float or None
-        Mean error on held-out bags if it answered alone.
     """
 
     classifier: str
     method: str
     weight: float
     log_loss: float
-    error: float | None = None
 
     @property
     def name(self) -> str:
@@ -114,15 +113,6 @@ class StackRecord:
         """The members, heaviest first."""
         return tuple(sorted(self.members, key=lambda member: -member.weight))
 
-    @property
-    def best_member(self) -> MemberRecord:
-        """The member with the smallest held-out log-loss.
-
-        The errors on bags are no fair measure of kernel members, because an instance of a bag finds
-        its neighbours from the same bag among the kernels.
-        """
-        return min(self.members, key=lambda member: member.log_loss)
-
     def description(self) -> str:
         """Return a sentence that names the classifiers and methods of the pool."""
         classifiers = _listed(dict.fromkeys(member.classifier for member in self.by_weight))
@@ -151,9 +141,11 @@ class StackRecord:
             "The prevalences of a bag maximise the likelihood of one pool of posteriors for "
             f"{n_classes} classes. Its members, each a classifier with a method, have these "
             "weights:",
-            *(_member_line(member, tuning) for member in self.by_weight),
-            f"The pool has a held-out log-loss of {self.log_loss:.3g}; the best member has "
-            f"{min(member.log_loss for member in self.members):.3g}.",
+            *(
+                f"- {_percent(member.weight)} {member.name}: log-loss {member.log_loss:.3g}"
+                for member in self.by_weight
+            ),
+            f"The pool has a held-out log-loss of {self.log_loss:.3g}.",
         ]
         if tuning.reason is None:
             lines += [self._error_sentence(tuning), _smoothing_sentence(tuning)]
@@ -166,39 +158,21 @@ class StackRecord:
         return "\n".join(lines)
 
     def _error_sentence(self, tuning: Tuning) -> str:
-        """Compare the pool with its best member and with answering all classes alike."""
-        error, best = get_metric(tuning.metric).title, self.best_member
-        text = (
+        """Compare the pool with answering all classes alike."""
+        return (
             f"On {tuning.n_bags} bags of {tuning.bag_size} held-out training instances its mean "
-            f"{error} was {tuning.best.score:.3g}, against {tuning.baseline:.3g} for answering all "
-            "classes alike"
+            f"{get_metric(tuning.metric).title} was {tuning.best.score:.3g}, against "
+            f"{tuning.baseline:.3g} for answering all classes alike."
         )
-        if best.error is None or len(self.members) == 1:
-            return f"{text}."
-        return f"{text} and {best.error:.3g} for the best member alone ({best.name})."
 
 
-def record_pool(
-    pool: HeldOut, training: TrainingPosteriors, plan: TuningPlan, n_threads: int = 1
-) -> StackRecord:
-    """Return the record of a pool, with the error of each member on held-out bags.
-
-    Parameters
-    ----------
-    pool : HeldOut
-    training : TrainingPosteriors
-        Labels, weights and folds of the training instances.
-    plan : TuningPlan
-        The error, and the size of bags.
-    n_threads : int
-    """
-    losses = pool.log_losses()
-    records = []
-    for number, member in enumerate(pool.members):
-        own = replace(training, posteriors=pool.distributions[number])
-        error = _bag_error(own, plan, n_threads)
-        weight, loss = float(pool.weights[number]), float(losses[number])
-        records.append(MemberRecord(member.classifier, member.method, weight, loss, error))
+def record_pool(pool: HeldOut) -> StackRecord:
+    """Return the record of a pool."""
+    rows = zip(pool.members, pool.weights, pool.log_losses(), strict=True)
+    records = [
+        MemberRecord(member.classifier, member.method, float(weight), float(loss))
+        for member, weight, loss in rows
+    ]
     return StackRecord(tuple(records), pool.log_loss())
 
 
@@ -218,23 +192,6 @@ def complete_hold_outs(
     """
     hold_outs = make_hold_outs(training, n_classes, plan, plan.seed(), effort)
     return [hold_out for hold_out in hold_outs if hold_out.n_classes == n_classes]
-
-
-def _bag_error(training: TrainingPosteriors, plan: TuningPlan, n_threads: int) -> float | None:
-    """Return the mean error of maximum likelihood on bags of held-out posteriors."""
-    k = training.required().shape[1]
-    hold_outs = complete_hold_outs(training, k, plan, TuningEffort(bags=_BAGS))
-    if not hold_outs:
-        return None
-    scorer = TrialScorer(hold_outs, MaximiseLikelihood(log_rows=False), plan, n_threads)
-    return float(np.mean(scorer.errors([RatioMap()])))
-
-
-def _member_line(member: MemberRecord, tuning: Tuning) -> str:
-    line = f"- {_percent(member.weight)} {member.name}: log-loss {member.log_loss:.3g}"
-    if member.error is None:
-        return line
-    return f"{line}, mean {get_metric(tuning.metric).title} {member.error:.3g}"
 
 
 def _smoothing_sentence(tuning: Tuning) -> str:
@@ -437,13 +394,9 @@ class PooledMap(RowMap):
         ]
         return self.ratio(np.asarray(sum(parts))[picks], n_threads).each()
 
-    def record(
-        self, training: TrainingPosteriors, plan: TuningPlan, n_threads: int = 1
-    ) -> StackRecord:
-        """Return the record of the pool, with losses and errors on the training scores."""
-        trainings = _split_training(training, self.names)
-        pool = held_out(self.pool, trainings, n_threads)
-        return record_pool(pool, training, plan, n_threads)
+    def record(self, training: TrainingPosteriors, n_threads: int = 1) -> StackRecord:
+        """Return the record of the pool, with its losses on the training scores."""
+        return record_pool(held_out(self.pool, _split_training(training, self.names), n_threads))
 
 
 def _as_kept(
