@@ -264,7 +264,7 @@ def _estimate_periods(
 
 def _findings(estimate: Estimate) -> str:
     """Return how the columns that do not fit differ, the surest first, as one text."""
-    columns = estimate.checks.columns
+    columns = None if estimate.checks is None else estimate.checks.columns
     found = columns.findings if isinstance(columns, ColumnVerdict) else ()
     more = [f"{len(found) - 3} more columns have changed"] if len(found) > 3 else []
     return "; ".join([*(finding.sentence for finding in found[:3]), *more])

@@ -366,7 +366,7 @@ def overview_table(table: GroupTable, whole: Sequence[ClassRow] | None, size: in
     columns = [Heading(name, numeric=False) for name in table.by] + [Heading("Records")]
     columns += [Heading(name) for name in shown]
     columns += [Heading("Note", numeric=False)] * notes
-    rows, groups = [], table.groups
+    rows, groups = [], list(table.groups)
     if table.time is None:  # times keep their order
         groups = sorted(groups, key=lambda group: POOR_FIT not in status_parts(group.status))
     for group in groups[:MOST_ROWS]:
