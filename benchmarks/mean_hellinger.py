@@ -50,8 +50,10 @@ def compare(n_classes: int, n_bins: int, bag_size: int, seed: int) -> dict[str, 
     protocol = kdey.APP(N_BAGS, bag_size, random_state=seed, replace=True)
     bags = protocol.bags(pool_labels).bags
     answers = quapy_answers(posteriors, labels, n_bins, [pool[bag] for bag in bags])
-    reached = ours.divergence_at(pool, bags=bags)
-    difference = reached - ours.divergence_at(pool, answers, bags)
+    model = ours.model_
+    problem = model.matching.problem(model.row_map, model.row_map(pool), bags)
+    reached = ours.solve_posteriors(pool, bags).objective
+    difference = reached - problem.objective(np.asarray(answers))
     return {
         "classes": n_classes,
         "bins": n_bins,

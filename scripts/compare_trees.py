@@ -4,7 +4,7 @@
 ``scripts/tree_values.py`` once with each of the folders on ``PYTHONPATH``, both with the same
 number of threads, and prints for every case how many values it has, the largest absolute
 difference between the trees, and whether that is at most 1e-10. Texts must be the same, but for
-dates and versions.
+dates and versions, and for words that were replaced on purpose.
 
 A case that both trees refuse with the same type of error agrees, and is shown as refused; not so
 where the error is of a name, a module or a parameter that is not there, because such a case
@@ -39,6 +39,11 @@ INTENDED = Path(__file__).with_name("intended_changes.toml")
 TOLERANCE = 1e-10
 #: Errors of something that a tree does not have, or that is called otherwise there.
 INTERFACE = ("AttributeError", "ImportError", "ModuleNotFoundError", "NameError", "TypeError")
+#: An editable install finds its own kdey before PYTHONPATH is looked at, in every process that is
+#: started; so each of them drops such finders as it starts.
+WITHOUT_FINDERS = """import sys
+sys.meta_path[:] = [f for f in sys.meta_path if "_editable" not in type(f).__module__]
+"""
 #: Numbers, texts and the error of a case.
 Case = tuple[NDArray[np.float64], list[str], str]
 
@@ -78,6 +83,19 @@ class Intended:
 def read_intended(path: Path = INTENDED) -> list[Intended]:
     """Return the changes that are meant."""
     return [Intended(**entry) for entry in tomllib.loads(path.read_text())["change"]]
+
+
+def read_wording(path: Path = INTENDED) -> list[tuple[re.Pattern[str], str]]:
+    """Return patterns of words that were replaced on purpose, and what both trees get instead."""
+    words = tomllib.loads(path.read_text())["words"]
+    return [(re.compile(entry["pattern"]), entry["instead"]) for entry in words]
+
+
+def reworded(text: str, wording: Sequence[tuple[re.Pattern[str], str]]) -> str:
+    """Return a text with the words that count as the same made the same."""
+    for pattern, instead in wording:
+        text = pattern.sub(instead, text)
+    return text
 
 
 @dataclass(frozen=True)
@@ -126,8 +144,10 @@ class Row:
 
 def run_tree(source: Path, out: Path, parts: Sequence[str], quiet: bool) -> subprocess.Popen[bytes]:
     """Start the worker on one tree."""
+    (out.parent / "sitecustomize.py").write_text(WITHOUT_FINDERS)
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    environment = os.environ | one | {"PYTHONPATH": str(source), "PYTHONHASHSEED": "0"}
+    path = os.pathsep.join([str(out.parent), str(source)])
+    environment = os.environ | one | {"PYTHONPATH": path, "PYTHONHASHSEED": "0"}
     return subprocess.Popen(
         [sys.executable, "-W", "ignore", str(WORKER), str(out), *parts],
         env=environment,
@@ -140,7 +160,8 @@ def compare(part: str, case: str, old: Case, new: Case, options: Any) -> Row:
     if old[2] or new[2]:
         return _refused(part, case, old[2], new[2])
     a, b = old[0], new[0]
-    pairs = [(x, y) for x, y in zip(old[1], new[1], strict=False) if x != y]
+    texts = [[reworded(text, options.wording) for text in case[1]] for case in (old, new)]
+    pairs = [(x, y) for x, y in zip(*texts, strict=False) if x != y]
     n_texts = len(pairs) + abs(len(old[1]) - len(new[1]))
     if len(a) != len(b):
         problem = f"{len(a)} numbers in the old tree, {len(b)} in the new"
@@ -237,6 +258,7 @@ def main() -> None:
     parser.add_argument("--quiet", action="store_true", help="no word while the trees run")
     parser.add_argument("--tolerance", type=float, default=TOLERANCE)
     options = parser.parse_args()
+    options.wording = read_wording()
     if options.list:
         from tree_values import PARTS
 

@@ -78,9 +78,9 @@ class Session:
         self.work(self)
         return True
 
-    def measure(self, folders: list[str]) -> None:
+    def measure(self, packages: list[str]) -> None:
         """Run all tests once, and note what each of them reaches."""
-        coverage = Coverage(data_file=None, source=folders, config_file=False)
+        coverage = Coverage(data_file=None, source=packages, config_file=False)
         coverage.start()
         for name, item in self.items.items():
             coverage.switch_context(name)

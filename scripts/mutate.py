@@ -1,6 +1,6 @@
 """Mutation testing: change the code in one place, and see whether a test notices.
 
-``python scripts/mutate.py`` (``make mutation``) makes every mutant of the folders in ``TARGETS``
+``python scripts/mutate.py`` (``make mutation``) makes every mutant of ``TARGETS``
 (see ``mutations.py``) and runs, for each, the tests that reach the changed lines, the quickest
 first, up to the first failure (see ``mutant_runs.py``). Survivors must be explained in
 ``mutation_survivors.toml``; the run fails where one is not, or where less than ``ENOUGH`` of all
@@ -29,9 +29,14 @@ from mutant_runs import OPTIONS, SOURCE, Session
 from mutations import Mutant, mutants
 
 ROOT = Path(__file__).parents[1]
-TARGETS = ("kdey/matching", "kdey/metrics")
+TARGETS = ("kdey/matching", "kdey/metrics.py")
+PACKAGES = [target.removesuffix(".py").replace("/", ".") for target in TARGETS]
 TESTS = (
     "tests/matching",
+    *(
+        f"tests/quantifiers/test_{name}.py"
+        for name in ("aggregator", "embeddings", "paper", "penalised", "thresholds")
+    ),
     "tests/test_metrics.py",
     "tests/test_metric_registry.py",
     "tests/evaluation/test_scorer.py",
@@ -44,7 +49,7 @@ ENOUGH = 0.9
 def main() -> int:
     """Make the mutants, try them, and say what survived."""
     options = arguments()
-    everything = [m for target in TARGETS for m in of_folder(SOURCE / target)]
+    everything = [m for target in TARGETS for m in of_target(SOURCE / target)]
     known = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     if options.report is None:
         known = {} if not (options.only or options.survivors or options.new) else known
@@ -72,9 +77,9 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def of_folder(folder: Path) -> list[Mutant]:
-    """Return the mutants of all files of a folder."""
-    files = sorted(folder.glob("*.py"))
+def of_target(target: Path) -> list[Mutant]:
+    """Return the mutants of a file, or of all files of a folder."""
+    files = sorted(target.glob("*.py")) if target.is_dir() else [target]
     return [m for f in files for m in mutants(f.read_text(), str(f.relative_to(SOURCE)))]
 
 
@@ -95,13 +100,13 @@ def prepare() -> None:
     os.chdir(ROOT)
     sys.path[:0] = [str(SOURCE), str(ROOT)]
     settings.register_profile("mutation", derandomize=True, deadline=None, database=None)
-    for name in ("kdey.matching", "kdey.metrics"):
+    for name in PACKAGES:
         importlib.import_module(name)
 
 
 def try_all(session: Session, wanted: list[Mutant], known: dict[str, str]) -> None:
     """Try the mutants one by one; write down what is known every twenty of them."""
-    session.measure([str(SOURCE / target) for target in TARGETS])
+    session.measure(PACKAGES)
     for i, mutant in enumerate(wanted, start=1):
         known[mutant.key], killer = session.attempt(mutant)
         print(f"{i}/{len(wanted)} {known[mutant.key]}: {mutant.key} [{killer}]", flush=True)
@@ -132,8 +137,8 @@ def judge(known: dict[str, str], survivors: list[Mutant]) -> int:
 
 
 def report(known: dict[str, str], survivors: list[Mutant]) -> str:
-    """Return the tally by folder and the survivors with their reasons, as Markdown."""
-    lines = ["| folder | mutants | killed | survive | share killed |", "|---|---|---|---|---|"]
+    """Return the tally by part and the survivors with their reasons, as Markdown."""
+    lines = ["| part | mutants | killed | survive | share killed |", "|---|---|---|---|---|"]
     for target in TARGETS:
         total = sum(key.startswith(target) for key in known)
         alive = sum(m.file.startswith(target) for m in survivors)

@@ -256,13 +256,6 @@ def _answers(template: Any, P: Array, y: Any, w: Any, P_bag: Array, bag_weights:
     made += solution_values(quantifier.solve_posteriors(P_bag, bags_of(len(P_bag))))
     made += [quantifier.aggregate(P_bag), quantifier.aggregate(P_bag, bag_weights)]
     made.append(quantifier.aggregate(P_bag.astype(np.float32)))
-    if hasattr(quantifier, "divergence_at"):
-        uniform = np.full(P.shape[1], 1 / P.shape[1])
-        try:
-            made.append(quantifier.divergence_at(P_bag, bags=bags_of(len(P_bag), 2)))
-            made.append(quantifier.divergence_at(P_bag, uniform))
-        except NotImplementedError:
-            made.append("no divergence")
     return made
 
 
@@ -1286,8 +1279,9 @@ def main() -> None:
 
     out, *wanted = sys.argv[1:]
     source = Path(kdey.__file__).parents[1]
-    if os.environ.get("PYTHONPATH", str(source)) != str(source):
-        sys.exit(f"kdey was imported from {source}, not from {os.environ['PYTHONPATH']}")
+    meant = os.environ.get("PYTHONPATH", str(source)).split(os.pathsep)[-1]
+    if meant != str(source):
+        sys.exit(f"kdey was imported from {source}, not from {meant}")
     if unknown := [name for name in wanted if name not in PARTS]:
         sys.exit(f"there is no part {unknown[0]!r}; there are {', '.join(PARTS)}")
     warnings.simplefilter("ignore")

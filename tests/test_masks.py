@@ -76,7 +76,6 @@ DOORS = {
     ),
     "adapt_posteriors": lambda m: kdey.adapt_posteriors(m(P), [0.5, 0.5], [0.2, 0.8]),
     "adapt prevalence": lambda m: kdey.adapt_posteriors(P, [0.5, 0.5], m([0.2, 0.8])),
-    "divergence_at": lambda m: KDE.divergence_at(P, m([0.2, 0.8])),
     "Bags indices": lambda m: kdey.Bags([m([0, 1, 2])], pool_size=3),
     "Bags weights": lambda m: kdey.Bags([[0, 1]], pool_size=3, weights=[m([1.0, 1.0])]),
     "Bags.whole": lambda m: kdey.Bags.whole(80, m(W)),

@@ -6,6 +6,7 @@ import pickle
 from math import log, sqrt
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 
@@ -276,3 +277,20 @@ def test_squared_ratio_error_and_its_metric():
 def test_aqe_is_the_aitchison_distance():
     assert metrics.get_metric("aqe") is metrics.get_metric("aitchison")
     assert metrics.get_metric("MAQE") is metrics.get_metric("aitchison")
+
+
+def test_messages_name_the_argument_and_what_to_call_instead():
+    masked = np.ma.masked_array([10.0], mask=[True])
+    with pytest.raises(ValueError, match=r"^bag_size\b"):
+        metrics.relative_absolute_error([[0.2, 0.8]], [[0.3, 0.7]], bag_size=masked)
+    columns = {"a": [0.2], "b": [0.8]}
+    true, other = pd.DataFrame(columns), pd.DataFrame({"a": [0.3], "c": [0.7]})
+    with pytest.raises(ValueError, match=r"^estimated\b"):
+        metrics.absolute_error(true, other)
+    for name, call in (
+        ("sre", r"kdey\.metrics\.ratio_metric\(q\.prevalence_\)"),
+        ("bias", r"kdey\.metrics\.bias\(results\.true, results\.estimated\(\)\)"),
+        ("macro_nmd", r"kdey\.metrics\.macro_normalised_match_distance\(results\.true, "),
+    ):
+        with pytest.raises(ValueError, match=call):
+            metrics.get_metric(name)

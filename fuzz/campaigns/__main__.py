@@ -28,7 +28,8 @@ def main() -> int:
             return _replay(module, options.replay, options.seed)
         path = options.out or RESULTS / f"campaign_{options.campaign}.json"
         totals = Totals.read(path, options.campaign, options.seed)
-        _run(module, totals, path, options.problems, options.seconds)
+        goal = ("problems", options.problems) if options.cases is None else ("cases", options.cases)
+        _run(module, totals, path, *goal, options.seconds)
     _show(totals)
     return int(totals.faults > 0)
 
@@ -37,6 +38,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m fuzz.campaigns", description=__doc__)
     parser.add_argument("campaign", choices=["solvers", "estimators", "features", "tables"])
     parser.add_argument("--problems", type=int, default=1_000_000, help="total to reach")
+    parser.add_argument("--cases", type=int, help="total to reach, cases in the place of problems")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after these")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="file of the totals")
@@ -44,14 +46,14 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _run(module: Any, totals: Totals, path: Path, problems: int, seconds: float) -> None:
-    """Give turns to the kinds until each has its share of ``problems``."""
+def _run(module: Any, totals: Totals, path: Path, counted: str, goal: int, seconds: float) -> None:
+    """Give turns to the kinds until each has its share of what is ``counted``."""
     begun, written = time.process_time(), time.process_time()
     before = totals.seconds
     while open_kinds := [
         kind
         for kind, share in module.SHARES.items()
-        if totals.kinds.setdefault(kind, Tally()).problems < share * problems
+        if getattr(totals.kinds.setdefault(kind, Tally()), counted) < share * goal
     ]:
         for kind in open_kinds:
             tally = totals.kinds[kind]
@@ -76,7 +78,10 @@ def _replay(module: Any, which: str, seed: int) -> int:
 
 
 def _show(totals: Totals) -> None:
-    print(f"{totals.campaign}: {totals.problems} problems, seed {totals.seed}, {totals.seconds} s")
+    print(
+        f"{totals.campaign}: {totals.problems} problems of {totals.cases} cases, "
+        f"seed {totals.seed}, {totals.seconds} s"
+    )
     for kind, t in totals.kinds.items():
         print(
             f"  {kind}: {t.cases} cases, {t.problems} problems, {t.refused} refused, "

@@ -94,8 +94,18 @@ def serial(day: dt.date) -> int:
     return (day - dt.date(1899, 12, 30)).days
 
 
-def text_file(table: RandomTable, dialect: TextDialect) -> bytes | None:
-    """Return a table as a text file; None where the encoding lacks a letter of it."""
+def can_write(table: RandomTable, dialect: TextDialect) -> bool:
+    """Return whether an encoding has all letters of the keys of a table."""
+    words = {value for key in table.keys.values() for value in key if isinstance(value, str)}
+    try:
+        "".join([*table.keys, *words]).encode(dialect.encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def text_file(table: RandomTable, dialect: TextDialect) -> bytes:
+    """Return a table as a text file."""
     columns = table.columns
     stream = io.StringIO(newline="")
     writer = csv.writer(
@@ -107,10 +117,7 @@ def text_file(table: RandomTable, dialect: TextDialect) -> bytes | None:
     writer.writerow(columns)
     for row in zip(*columns.values(), strict=True):
         writer.writerow([cell_text(value, dialect) for value in row])
-    try:
-        data = stream.getvalue().encode(dialect.encoding)
-    except UnicodeEncodeError:
-        return None
+    data = stream.getvalue().encode(dialect.encoding)
     return gzip.compress(data) if dialect.packed else data
 
 
@@ -256,4 +263,53 @@ def by_dask(quantifier: Any, table: RandomTable, n_partitions: int) -> Rows:
 TYPED_FRAMES: dict[str, Callable[[RandomTable], Any]] = {
     "polars": polars_frame,
     "arrow": arrow_table,
+}
+
+
+def pandas_nullable(table: RandomTable) -> Any:
+    """Return a frame of pandas in its types that have missing values of their own."""
+    return pandas_frame(table).convert_dtypes()
+
+
+def _with_keys(frame: Any, table: RandomTable, kind: Any) -> Any:
+    return frame.astype({name: kind for name in table.keys if name != table.time})
+
+
+def pandas_categories(table: RandomTable) -> Any:
+    """Return a frame of pandas whose keys are categories."""
+    return _with_keys(pandas_frame(table), table, "category")
+
+
+def pandas_arrow(table: RandomTable) -> Any:
+    """Return a frame of pandas whose columns are those of pyarrow."""
+    import pandas as pd
+
+    return arrow_table(table).to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def arrow_dictionaries(table: RandomTable) -> Any:
+    """Return a table of pyarrow in chunks, its keys dictionaries that differ between chunks."""
+    import pyarrow as pa
+
+    whole = arrow_table(table)
+    half = whole.num_rows // 2
+    parts = [whole.slice(0, half), whole.slice(half)]
+    for place, name in enumerate(whole.column_names):
+        if name in table.keys and name != table.time:
+            parts = [p.set_column(place, name, p[name].dictionary_encode()) for p in parts]
+    return pa.concat_tables(parts)
+
+
+def polars_reversed(table: RandomTable) -> Any:
+    """Return a frame of polars in reverse order, which no answer depends on."""
+    return polars_frame(table)[::-1]
+
+
+#: Frames with types that are less common; a table enters by one of them.
+RARE_FRAMES: dict[str, Callable[[RandomTable], Any]] = {
+    "pandas nullable": pandas_nullable,
+    "pandas categories": pandas_categories,
+    "pandas of arrow": pandas_arrow,
+    "arrow dictionaries": arrow_dictionaries,
+    "polars reversed": polars_reversed,
 }

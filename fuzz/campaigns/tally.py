@@ -83,7 +83,7 @@ class Totals:
         """Write the totals, whole or not at all."""
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(".part")
-        summary = {"problems": self.problems, "faults": self.faults}
+        summary = {"problems": self.problems, "cases": self.cases, "faults": self.faults}
         part.write_text(json.dumps(summary | asdict(self), indent=1) + "\n")
         os.replace(part, path)
 
@@ -91,6 +91,11 @@ class Totals:
     def problems(self) -> int:
         """Problems of all kinds together."""
         return sum(tally.problems for tally in self.kinds.values())
+
+    @property
+    def cases(self) -> int:
+        """Cases of all kinds together."""
+        return sum(tally.cases for tally in self.kinds.values())
 
     @property
     def faults(self) -> int:

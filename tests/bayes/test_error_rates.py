@@ -97,11 +97,11 @@ def test_limits_of_rates_become_counts() -> None:
     assert 2 * half == pytest.approx(0.12)
     exact = ACC.from_rates(0.9, 0.95)
     rough = ACC.from_rates(
-        0.9, 0.95, sensitivity_limits=(0.83, 0.95), specificity_limits=(0.9, 0.98)
+        0.9, 0.95, sensitivity_interval=(0.83, 0.95), specificity_interval=(0.9, 0.98)
     )
     np.testing.assert_allclose(rough.adjust([0.8, 0.2]), exact.adjust([0.8, 0.2]), atol=1e-12)
     tight = ACC.from_rates(
-        0.9, 0.95, sensitivity_limits=(0.89, 0.91), specificity_limits=(0.94, 0.96)
+        0.9, 0.95, sensitivity_interval=(0.89, 0.91), specificity_interval=(0.94, 0.96)
     )
     a, b = rough.estimate_counts([800, 200]), tight.estimate_counts([800, 200])
     assert (a.high - a.low)[1] > 1.2 * (b.high - b.low)[1]
@@ -155,10 +155,10 @@ def test_vague_rates_are_reported() -> None:
         (lambda: ACC.from_counts([[1, -2], [1, 2]]), "not negative"),
         (lambda: ACC.from_counts([[1, 0], [1, 0]]), "no instance of class number 1"),
         (lambda: ACC.from_counts([[1, 0], [1, 3]], classes=["a"]), "shape"),
-        (lambda: ACC.from_rates(0.9, 0.9, sensitivity_limits=(0.8, 0.95)), "both"),
+        (lambda: ACC.from_rates(0.9, 0.9, sensitivity_interval=(0.8, 0.95)), "both"),
         (
             lambda: ACC.from_rates(
-                0.9, 0.9, sensitivity_limits=(0.95, 0.99), specificity_limits=(0.8, 0.95)
+                0.9, 0.9, sensitivity_interval=(0.95, 0.99), specificity_interval=(0.8, 0.95)
             ),
             "sensitivity needs",
         ),

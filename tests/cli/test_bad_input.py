@@ -331,29 +331,33 @@ def test_columns_and_options_are_checked_before_a_model_loads_or_rows_are_read(
     assert (result.exit_code, says in result.stderr) == (2, True), result.output
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("estimate", "M", "T", "--by", "shpo"),
-        ("compare", "M", "T", "--by", "shpo"),
-        ("report", "M", "T", "--by", "shpo"),
-        ("monitor", "M", "T", "--history", "H", "--time", "dya"),
-    ],
+TYPOS = (
+    *("estimate M T --by shpo", "compare M T --by shpo", "report M T --by shpo"),
+    *("monitor M T --history H --time dya", "fit T --label knid -o x.kdey", "check T --label knid"),
+    *("evaluate T --label knid", "evaluate T --label knid --model M"),
+    *("select T --label knid --grid bandwidth=0.1", "estimat M T"),
+    *("estimate M T", "compare M T --by shop", "report M T", "evaluate T --label kind --model M"),
+    *("monitor M T --history H --period 1", "estimate M none.csv"),
 )
-def test_a_typo_is_answered_without_scikit_learn(
-    tmp_path: Path, arguments: tuple[str, ...]
-) -> None:
-    """Importing it takes longer than all else that a typo needs."""
-    table = write(tmp_path / "t.csv", rows())
-    paths = {"M": tmp_path / "m.kdey", "T": table, "H": tmp_path / "h.parquet"}
+
+
+def test_a_typo_is_answered_without_scikit_learn(tmp_path: Path) -> None:
+    """Importing it takes longer than all else that a typo needs; there is no model "M", either."""
+    table, model, history = write(tmp_path / "t.csv", rows()), tmp_path / "m.kdey", tmp_path / "h.p"
+    paths = {"M": str(model), "T": str(table), "H": str(history.with_suffix(".parquet"))}
+    lines = [[paths.get(word, word) for word in typo.split()] for typo in TYPOS]
     code = (
         "import sys\n"
         "from kdey.cli.__main__ import kdey\n"
-        "try:\n"
-        "    kdey()\n"
-        "except SystemExit as end:\n"
-        "    sys.exit(9 if 'sklearn' in sys.modules else end.code)"
+        f"for line in {lines!r}:\n"
+        "    try:\n"
+        "        kdey(line)\n"
+        "    except SystemExit as end:\n"
+        "        print(end.code, 'sklearn' in sys.modules)"
     )
-    command = [sys.executable, "-c", code, *(str(paths.get(text, text)) for text in arguments)]
+    command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert (done.returncode, "did you mean" in done.stderr) == (2, True), done.stderr
+    assert done.stdout.splitlines() == ["2 False"] * len(TYPOS), done.stderr
+    answers = [line.lower() for line in done.stderr.splitlines() if line.startswith("Error: ")]
+    wanted = ["did you mean"] * 10 + ["no such file"] * 6
+    assert all(want in text for want, text in zip(wanted, answers, strict=True)), done.stderr

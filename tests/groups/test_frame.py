@@ -296,3 +296,27 @@ def test_search_uses_its_best() -> None:
     search = kdey.GridSearchQ(kdey.PACC(), {"cv": [3]}, protocol=protocol).fit(X, y)
     made = search.predict_groups(X).to_frame(wide=True)
     assert_allclose(made["estimate[1]"], search.best_estimator_.predict(X)[1])
+
+
+@pytest.mark.filterwarnings("ignore")  # of polars, on the columns of a lazy frame
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (pl.LazyFrame({"a": [1]}), "got LazyFrame: collect it"),
+        ({"a": [1]}, "got dict"),
+        (pd.Series([1.0]), "got Series"),
+        (pa.record_batch({"a": [1]}), "got RecordBatch"),
+    ],
+)
+def test_what_is_no_frame_in_memory_is_named(source: Any, says: str) -> None:
+    """The refusal spoke of parameters of narwhals."""
+    with pytest.raises(TypeError, match=f"a data frame of pandas, polars or pyarrow .* {says}"):
+        predict_groups(fitted(), source)
+
+
+def test_a_column_that_is_there_twice_is_named() -> None:
+    frame = pd.DataFrame(columns(40))
+    frame.columns = [*frame.columns[:-1], frame.columns[0]]
+    name = repr(str(frame.columns[0]))
+    with pytest.raises(ValueError, match=f"the column {name} is there twice: rename one"):
+        predict_groups(fitted(), frame)

@@ -6,6 +6,10 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 import kdey
 from kdey import ACC, EMQ, PACC, KDEyL2, KDEyML
@@ -72,6 +76,20 @@ def test_labels_are_one_hot_rows_of_the_likelihood() -> None:
         weighted = rows * alpha
         alpha = (weighted / weighted.sum(axis=1, keepdims=True)).mean(axis=0)
     np.testing.assert_allclose(joint.alternatives["label-shift"].estimate, alpha, atol=1e-5)
+
+
+def test_labels_that_name_their_positions_in_another_order_are_refused() -> None:
+    pd = pytest.importorskip("pandas")
+    positions = [7, 2, 9, 4]
+    named = pd.Series([0, 1, 2, 1], index=positions)
+    shuffled = named.loc[[2, 7, 4, 9]]
+    with pytest.raises(ValueError, match=r"in another order: give labels\.loc\[positions\]"):
+        labelled_sample((positions, shuffled), np.arange(3), 10)
+    rows = pd.Series(positions, index=list("abcd"))
+    with pytest.raises(ValueError, match=r"in another order"):
+        labelled_sample((rows, pd.Series([0, 1, 2, 1], index=list("bacd"))), np.arange(3), 10)
+    for labels in (named, shuffled.to_numpy(), pd.Series([0, 1, 2, 1], index=list("wxyz"))):
+        assert labelled_sample((rows, labels), np.arange(3), 10).positions.tolist() == positions
 
 
 def test_labels_alone_have_wilsons_limits() -> None:
@@ -368,6 +386,30 @@ def test_labels_that_were_chosen_by_class_are_doubted() -> None:
         p, labelled=(chosen, y[chosen]), options=Options(selection=selection)
     )
     assert told.draw_p_value is None
+
+
+def test_labels_that_were_chosen_by_a_column_are_doubted() -> None:
+    """The scores do not tell: the column has nothing to do with the classes."""
+    pd, rng = pytest.importorskip("pandas"), np.random.default_rng(0)
+    columns = make_column_transformer((OneHotEncoder(), ["shop"]), remainder="passthrough")
+    y = rng.integers(0, 2, 600)
+    X = pd.DataFrame({"size": rng.normal(2.0 * y), "age": rng.normal(size=600)})
+    X["shop"] = rng.choice(["A", "B", "C"], 600)
+    quantifier = PACC(make_pipeline(columns, LogisticRegression()), cv=3).fit(X[:300], y[:300])
+    bag, truth = X[300:], y[300:]
+    for name, chosen in {
+        "age": np.flatnonzero(bag["age"] > 0.5)[:40],
+        "shop": np.flatnonzero(bag["shop"] == "B")[:40],
+    }.items():
+        result = quantifier.estimate(bag, labelled=(chosen, truth[chosen]))
+        assert (result.draw_differs_in, result.draw_p_value) == (name, 0.002)
+        assert f"differ from the others in column {name!r} (p = 0.002)" in result.verdict
+        frame = bag.assign(label=pd.Series(truth[chosen], index=bag.index[chosen]), by="x")
+        groups = quantifier.predict_groups(frame, "by", labelled="label")
+        assert groups.labelled is not None
+        assert f"column {name!r}" in groups.labelled.verdict[0]
+    fair = rng.choice(300, 40, replace=False)
+    assert "random draw" not in quantifier.estimate(bag, labelled=(fair, truth[fair])).verdict
 
 
 @pytest.mark.parametrize("n_labels", [5, 40])

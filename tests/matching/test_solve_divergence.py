@@ -6,7 +6,12 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from kdey import APP, KDEyHD, native
-from kdey.matching.divergence import GENERATORS, Divergence, solve_divergence
+from kdey.matching.divergence import (
+    GENERATORS,
+    Divergence,
+    MatchDivergence,
+    solve_divergence,
+)
 
 TOL = 1e-8
 
@@ -236,3 +241,14 @@ CLOSED_BY_MISTAKE = [
 def test_few_bins_need_few_steps(counts, bag, path):
     problem = Divergence(np.array(counts) / 90, np.array([bag]) / 500, "hellinger")
     assert _check(problem).n_iter[0] <= 20
+
+
+def test_bags_without_mass_are_uniform_and_said_to_be_unknown():
+    m, q, reference = _data(3)
+    q[1] = 0.0
+    problem = Divergence(m, q, GENERATORS["hellinger"], reference)
+    with pytest.warns(ConvergenceWarning, match="far from every reference point"):
+        solution = MatchDivergence("hellinger").solve(problem)
+    np.testing.assert_array_equal(solution.prevalence[1], 0.2)
+    assert np.isnan([solution.objective[1], solution.gap[1]]).all()
+    np.testing.assert_array_equal(solution.converged, [True, False, True, True])

@@ -323,7 +323,9 @@ def test_what_cannot_be_loaded_is_not_saved(tmp_path: Path, monkeypatch: Any) ->
         assert "trust" not in str(refused.value)
 
 
-@pytest.mark.parametrize("name", ["os.system", "builtins.eval", "joblib.load", "pandas.eval"])
+@pytest.mark.parametrize(
+    "name", ["os.system", "builtins.eval", "joblib.load", "pandas.eval", "pip.main", "torch.load"]
+)
 def test_dangerous_names_are_never_offered(name: str, tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="is never read"):
         persistence._check_trusted(tmp_path, {name, "my.Classifier"}, [name])

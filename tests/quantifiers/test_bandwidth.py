@@ -131,9 +131,3 @@ def test_wrong_parameters_of_other_methods_are_refused(method: Any, message: str
     X = np.random.default_rng(0).normal(size=(40, 2))
     with pytest.raises(ValueError, match=message):
         method.fit(X, np.arange(40) % 2)
-
-
-def test_hdy_says_that_it_has_no_divergence_of_its_own() -> None:
-    p, y = posteriors(2)
-    with pytest.raises(NotImplementedError, match="median over several numbers of bins"):
-        kdey.HDy().fit_posteriors(p, y).divergence_at(p)

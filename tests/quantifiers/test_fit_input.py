@@ -459,3 +459,12 @@ def test_columns_that_are_numbered_must_be_in_order() -> None:
         kdey.PACC().fit(frame[[3, 2, 1, 0]], y)
     with pytest.raises(ValueError, match="texts as names, got 0"):
         kdey.predict_groups(q, frame)
+
+
+@pytest.mark.parametrize("other", ["bad ", "bad\u200b", "Bad"])
+def test_labels_that_look_alike_are_pointed_out(other: str) -> None:
+    """They became two classes without a word."""
+    X = np.random.default_rng(0).normal(size=(120, 2))
+    y = np.repeat(["bad", other, "good"], 40)
+    with pytest.warns(UserWarning, match="are taken for 2 classes: if they are one"):
+        kdey.PACC().fit(X, y)

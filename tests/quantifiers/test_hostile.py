@@ -304,15 +304,6 @@ def test_from_two_to_a_hundred_classes(name: str, k: int) -> None:
     assert own.argmax() == 1
 
 
-def test_prevalence_of_divergence_at_is_checked() -> None:
-    q, p = fitted("KDEyCS"), posteriors(3)[0]
-    for prevalence in ([0.5, 0.4, 0.0], [np.nan, 0.5, 0.5], [-0.5, 1.0, 0.5]):
-        with pytest.raises(ValueError, match="prevalence"):
-            q.divergence_at(p, prevalence)
-    with pytest.raises(ValueError, match=r"broadcast|prevalence"):
-        q.divergence_at(p, [0.5, 0.5])
-
-
 def test_random_state_determines_kdeyhd_and_the_global_generator_is_left_alone() -> None:
     p, y = posteriors(3)
     before = np.random.get_state()[1].copy()  # noqa: NPY002

@@ -56,7 +56,6 @@ MODEL_DOORS = {
     "FitChecker": lambda q, P: (
         kdey.diagnostics.FitChecker.fit(q).check(posteriors=P, random_state=0).p_value
     ),
-    "divergence_at": lambda q, P: q.divergence_at(P),
     "sample_posterior": lambda q, P: (
         kdey.sample_posterior(q, posteriors=P, min_ess=50, random_state=0).population
     ),
@@ -137,8 +136,6 @@ def test_prevalences_of_given_bags_are_matched_by_name():
 def test_prevalences_as_series_are_matched_by_name():
     quantifier = FITTED["KDEyML"]
     target, turned = [0.2, 0.3, 0.5], pd.Series({"fish": 0.5, "cat": 0.2, "dog": 0.3})
-    expected = quantifier.divergence_at(BAG, target)
-    np.testing.assert_array_equal(quantifier.divergence_at(BAG, turned), expected)
     expected = kdey.identifiability(quantifier, bag_size=50, prevalence=target).width(50)
     reported = kdey.identifiability(quantifier, bag_size=50, prevalence=turned).width(50)
     np.testing.assert_array_equal(reported, expected)

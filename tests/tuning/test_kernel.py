@@ -18,6 +18,7 @@ from kdey.rows import TuningEffort
 from kdey.rows.kernel import BandwidthWarning
 from kdey.tuning import TuningWarning
 from kdey.tuning.trials import TuningPlan, make_hold_outs
+from tests.objectives import divergence_at
 
 from .cases import posteriors
 
@@ -75,11 +76,11 @@ def test_the_estimate_is_the_weighted_average_of_its_members(make: Any) -> None:
     assert solution.converged.all()
     assert 0 <= solution.gap[0] < 1e-6
     at_own = np.average(
-        [fitted(make, p, y, bandwidth=t.value, **dict(t.params), **extra).divergence_at(bag)
+        [divergence_at(fitted(make, p, y, bandwidth=t.value, **dict(t.params), **extra), bag)
          for t in members],
         axis=0, weights=[t.weight for t in members],
     )  # fmt: skip
-    assert q.divergence_at(bag)[0] >= at_own[0] - 1e-9
+    assert divergence_at(q, bag)[0] >= at_own[0] - 1e-9
 
 
 @pytest.mark.parametrize(("average", "most"), [(True, 2), (2, 2), (3, 3), (5, 5), (100, 5)])

@@ -255,17 +255,13 @@ def read_labelled(table: str, options: Mapping[str, Any]) -> TrainingTable:
 
 
 def _say_what_is_left_out(name: str, training: TrainingTable) -> None:
-    import numpy as np
-
     from kdey._display import count_of
-    from kdey.tables.schema import column_lines, similar_labels
+    from kdey.tables.schema import column_lines
 
     if training.unlabelled:
         say(f"{name}: {count_of(training.unlabelled, 'row')} without a label left out")
     if training.dropped:
         say(f"{name}: {count_of(training.dropped, 'row')} with missing values left out")
-    for sentence in similar_labels(np.unique(training.y)):
-        say(f"{name}: {sentence}")
     say(f"{name}: columns, and what they are taken for")
     for line in column_lines(training.schema.columns):
         say(line)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
@@ -545,15 +546,15 @@ def evaluate(table: str, **options: Any) -> None:
 
 
 def _evaluate_methods(table: str, options: dict[str, Any]) -> Results:
-    from sklearn.model_selection import train_test_split
-
-    from kdey.evaluation.evaluating import fit_many
-
     chosen = names(options["methods"])
     unknown = [name for name in chosen if name not in METHODS]
     if unknown:
         raise click.UsageError(f"--methods: no {unknown[0]!r}; known are {', '.join(METHODS)}")
     training = read_labelled(table, options)
+    from sklearn.model_selection import train_test_split
+
+    from kdey.evaluation.evaluating import fit_many
+
     seed, jobs = options["seed"], options["jobs"]
     parts = train_test_split(
         training.X, training.y, test_size=options["test"], random_state=seed, stratify=training.y
@@ -569,6 +570,9 @@ def _evaluate_methods(table: str, options: dict[str, Any]) -> Results:
 
 
 def _evaluate_model(table: str, options: dict[str, Any]) -> Results:
+    file = open_table(table, options)
+    check_columns(file, options)
+    Path(options["model"]).stat()
     from kdey import load
     from kdey.groups import Request, TableScorer
     from kdey.options import Options
@@ -577,8 +581,6 @@ def _evaluate_model(table: str, options: dict[str, Any]) -> Results:
     from kdey.tables.schema import match_labels
     from kdey.tables.training import labelled_rows
 
-    file = open_table(table, options)
-    check_columns(file, options)
     quantifier = load(options["model"])
     schema = quantifier.model_.table_schema
     if schema is None or not schema.feature_names:

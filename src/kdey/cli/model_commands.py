@@ -60,7 +60,7 @@ def _opened(
     model: str, table: str, options: dict[str, Any]
 ) -> tuple[AggregativeQuantifier, TableFile]:
     """Return a model and a table; what is wrong with the options is said before it is loaded."""
-    file = _file(table, options)
+    file = _file(model, table, options)
     if "by" in options:
         from kdey.groups import Request
 
@@ -68,13 +68,14 @@ def _opened(
     return _load(model, options["jobs"]), file
 
 
-def _file(table: str, options: dict[str, Any]) -> TableFile:
-    """Return a table that has the columns which options name.
+def _file(model: str, table: str, options: dict[str, Any]) -> TableFile:
+    """Return a table that has the columns which options name; the model must be there.
 
     What imports much is imported after this, so that a typo is answered at once.
     """
     file = open_table(table, options)
     check_columns(file, options)
+    Path(model).stat()
     return file
 
 
@@ -414,7 +415,7 @@ def _add(model: str, table: str, options: dict[str, Any]) -> list[Alarm]:
     """Add the periods of a table; return the alarms that ring at them."""
     if (options["period"] is None) == (options["time"] is None):
         raise click.UsageError("say the period of the rows: --period, or --time with its column")
-    file = _file(table, options)
+    file = _file(model, table, options)
     from kdey.monitoring import monitor as add
     from kdey.options import Options
 

@@ -315,7 +315,7 @@ def _assert_raises(
     raise AssertionError(sentence)
 
 
-#: Labels of a class below which limits are wide and estimates may lean on a few instances.
+#: Labels of a class below which intervals are wide and estimates may lean on a few instances.
 FEW_LABELS = 20
 #: Training posteriors of each half that are used at most: more would take long and change little.
 MOST_ROWS = 3000

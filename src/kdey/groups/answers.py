@@ -427,8 +427,12 @@ class _Run:
         points = np.asarray(self.rows.points)
         points = np.concatenate([points[span] for span in spans])
         samples = [self._sample(span, labels) for span in spans]
-        options = self.request.options
-        return estimate_labelled_bags(self.model, points, samples, options, self.merging)
+        options, codes = self.request.options, self.rows.column_codes
+        if codes is not None and self.model.columns is not None:
+            codes = np.concatenate([codes[span, : len(self.model.columns)] for span in spans])
+        return estimate_labelled_bags(
+            *(self.model, points, samples, options, self.merging), codes=codes
+        )
 
     def _sample(self, span: slice, labels: Indices) -> LabelledSample:
         """Return the labelled sample of one group."""

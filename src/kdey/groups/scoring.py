@@ -37,6 +37,7 @@ from kdey.posteriors import predict_posteriors
 from kdey.simplex import NEGATIVE_TOLERANCE, SUM_TOLERANCE, match_scores
 from kdey.tables.columns import (
     RowNumbers,
+    as_frame,
     canonical_column,
     canonical_text,
     missing_in,
@@ -107,18 +108,10 @@ def score(
 
 
 def _score_frame(quantifier: Fitted, frame: Any, request: Request) -> ScoredTable:
-    import narwhals as nw
-
     refuse_levels(frame, "frame")
-    table = nw.from_native(frame, eager_only=True)
+    table = as_frame(frame)
     if len(table) == 0:
         raise ValueError("frame has no rows")
-    numbered = [name for name in table.columns if not isinstance(name, str)]
-    if numbered:
-        raise ValueError(
-            f"the columns of the frame must have texts as names, got {numbered[0]!r}: give them "
-            "some (frame.columns.astype(str))"
-        )
     scorer = TableScorer.of(quantifier, request)
     scorer.check_columns(table.columns)
     scorer = replace(scorer, grouping=request.grouping.with_time_format([table]))

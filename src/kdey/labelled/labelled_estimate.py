@@ -68,6 +68,8 @@ NO_PREDICTIONS = (
     "the method works on features and predicts no labels: the prediction-powered estimate is that "
     "of the labels alone"
 )
+#: Where labelled rows may differ from the others, beside the names of columns.
+SCORES = "scores"
 #: Why each estimate may be believed.
 _REASONS = {
     PREDICTION_POWERED: "whose intervals hold whatever has changed since training",
@@ -94,8 +96,11 @@ class LabelledEstimate(Estimate):
     shift_test : LabelShiftTest or None
         The test of label shift; None if the method keeps no training posteriors.
     draw_p_value : float or None
-        How probable it is that a random draw differs as much from the bag in its predictions as the
-        labelled instances do; None if that was not tested, as where ``selection`` is given.
+        How probable it is that a random draw differs as much from the bag in its predictions or
+        columns as the labelled instances do; None if that was not tested, as where ``selection`` is
+        given.
+    draw_differs_in : str
+        Where the labelled instances differ most: "scores", or the name of a column.
     """
 
     alternatives: dict[str, Estimate] = field(default_factory=dict)
@@ -103,6 +108,7 @@ class LabelledEstimate(Estimate):
     n_labels: int = 0
     shift_test: LabelShiftTest | None = None
     draw_p_value: float | None = None
+    draw_differs_in: str = SCORES
 
     @property
     def verdict(self) -> str:
@@ -138,7 +144,9 @@ class LabelledEstimate(Estimate):
         """Why the labels may not be a random draw; None if nothing speaks against it."""
         p, test = self.draw_p_value, self.shift_test
         if p is not None and p < _DRAW_LEVEL:
-            return f"labelled rows differ from the others in their scores (p = {p:.2g})"
+            what = self.draw_differs_in
+            where = "their scores" if what == SCORES else f"column {what!r}"
+            return f"labelled rows differ from the others in {where} (p = {p:.2g})"
         shift, labels = self.alternatives[LABEL_SHIFT], self.alternatives[LABELS]
         apart = (shift.low > labels.high) | (labels.low > shift.high)
         if p is not None and test is not None and not test.rejected and apart.any():
@@ -172,6 +180,7 @@ class LabelledEstimate(Estimate):
             "verdict": self.verdict,
             "label_shift_test": None if test is None else test.to_dict(),
             "draw_p_value": self.draw_p_value,
+            "draw_differs_in": self.draw_differs_in,
             "alternatives": {name: part.to_dict() for name, part in self.alternatives.items()},
         }
 
@@ -185,6 +194,7 @@ def estimate_labelled(
     sample_weight: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
     merge: Mapping[Any, Any] | None = None,
+    X: Any = None,
     n_threads: int = 1,
 ) -> LabelledEstimate:
     """Return the estimates of the bag of all points, of which some have labels.
@@ -203,6 +213,8 @@ def estimate_labelled(
         As for ``estimate``.
     merge : mapping, optional
         As for :meth:`kdey.Estimate.merge`.
+    X : instances, optional
+        Labelled ones are compared with all of them in the columns that the model knows.
 
     Returns
     -------
@@ -227,8 +239,11 @@ def estimate_labelled(
         clusters=sampled_bags(Bags.whole(len(points)), clusters).codes,
     )
     merging = None if merge is None else Merging.of(merge, model.classes)
-    found = estimate_labelled_bags(model, points, [sample], options, merging, n_threads=n_threads)
-    return found[0]
+    known = X is not None and model.columns is not None and options.check_fit
+    codes = model.columns.codes(X) if known and model.columns is not None else None
+    return estimate_labelled_bags(
+        *(model, points, [sample], options, merging), codes=codes, n_threads=n_threads
+    )[0]
 
 
 def estimate_labelled_bags(
@@ -239,6 +254,7 @@ def estimate_labelled_bags(
     merging: Merging | None = None,
     *,
     test: bool = True,
+    codes: NDArray[np.uint8] | None = None,
     n_threads: int = 1,
 ) -> list[LabelledEstimate]:
     """Return the estimates of many bags, in each of which some instances have labels.
@@ -256,6 +272,8 @@ def estimate_labelled_bags(
         Groups of classes whose shares are wanted; by default every class by itself.
     test : bool
         Whether to test label shift, which takes most of the time.
+    codes : uint8 array of shape (total size of the samples, n_columns), optional
+        Bins of the columns that the model knows, in which labelled instances may differ, too.
 
     Returns
     -------
@@ -270,7 +288,8 @@ def estimate_labelled_bags(
     bases, solutions = _solve(model, points, rows, samples, options, n_threads)
     results = []
     for run, sample, base, solution in zip(runs, samples, bases, solutions, strict=True):
-        f, moments, shift_test, draw = None, None, None, None
+        f, moments, shift_test = None, None, None
+        draw: tuple[float | None, str] = None, SCORES
         if predictor is not None:
             f, moments = predictor.predict(run, solution.prevalence[0], sample.bag_size)
         shares, notes = _shares(sample, base, solution, f, groups, options)
@@ -280,7 +299,9 @@ def estimate_labelled_bags(
         if test and f is not None and moments is not None:
             shift_test = label_shift_test(f, moments, sample, options.random_state)
             if base is not None and sample.selection is None:
-                draw = random_draw_p_value(f, sample, options.random_state)
+                names = [] if model.columns is None else [c.name for c in model.columns.columns]
+                bins = [] if codes is None else [_one_hot(own) for own in codes[run].T]
+                draw = _draw_test(f, names, bins, sample, options.random_state)
         results.append(_believed(alternatives, options.believe, sample.n_labels, shift_test, draw))
     return results
 
@@ -383,7 +404,7 @@ def _believed(
     believed: str,
     n_labels: int,
     shift_test: LabelShiftTest | None,
-    draw_p_value: float | None,
+    draw: tuple[float | None, str],
 ) -> LabelledEstimate:
     """Return the result whose estimate is the believed one of the alternatives."""
     chosen = alternatives[believed]
@@ -394,7 +415,8 @@ def _believed(
         believed=believed,
         n_labels=n_labels,
         shift_test=shift_test,
-        draw_p_value=draw_p_value,
+        draw_p_value=draw[0],
+        draw_differs_in=draw[1],
     )
     notes = [*chosen.diagnostics["notes"], result.verdict]
     return replace(result, diagnostics={**chosen.diagnostics, "notes": notes})
@@ -414,6 +436,8 @@ _MOST_DRAWN = 500
 _DRAW_LEVEL = 0.01
 #: P-values of the draw above this are not looked at more closely.
 _CLEAR = 0.1
+#: Labels that are to be expected in a bin of a column, and beside it, for it to be looked at.
+_LEAST_EXPECTED = 5.0
 #: Number of residuals that are drawn in all, about 30 ms.
 _MOST_RESIDUALS = 200_000
 
@@ -727,42 +751,116 @@ def label_shift_test(
     return LabelShiftTest(statistic, len(d) - 1, p_value)
 
 
-def random_draw_p_value(f: Array, sample: LabelledSample, seed: int = 0) -> float:
+def _one_hot(bins: NDArray[np.uint8]) -> Array:
+    """Return in which of its bins each instance lies, shape (size, number of bins in use)."""
+    return np.asarray(bins[:, None] == np.unique(bins), dtype=np.float64)
+
+
+def _draw_test(
+    f: Array, names: Sequence[str], bins: Sequence[Array], sample: LabelledSample, seed: int
+) -> tuple[float | None, str]:
+    """Return the p-value of labels being a random draw, by scores and columns, and where it fails.
+
+    Scores and columns have half of the level each, so that many columns hide no scores.
+    """
+    by_scores, _ = random_draw_p_value([f], sample, seed)
+    if not bins:
+        return by_scores, SCORES
+    n = sample.n_labels
+    shares = [sample.shares(sample.members) @ own[sample.members] for own in bins]
+    # Bins that few labels can be expected in are no ground for a test.
+    common = [
+        own[:, (n * share >= _LEAST_EXPECTED) & (n * (1.0 - share) >= _LEAST_EXPECTED)]
+        for own, share in zip(bins, shares, strict=True)
+    ]
+    by_columns, place = random_draw_p_value(common, sample, seed)
+    if by_columns < by_scores:
+        return min(1.0, 2.0 * by_columns), names[place]
+    return min(1.0, 2.0 * by_scores), SCORES
+
+
+def random_draw_p_value(
+    blocks: Sequence[Array], sample: LabelledSample, seed: int = 0
+) -> tuple[float, int]:
     """Return the p-value of labelled instances being a random draw of their bag.
 
-    The mean prediction of the labelled instances is compared with that of the bag. Of few labels,
-    whose means are far from normal, random draws of as many instances tell what is usual.
+    The means of the labelled instances are compared with those of the bag, and the block that
+    differs most decides. Of few labels, whose means are far from normal, random draws of as many
+    instances tell what is usual.
 
     Parameters
     ----------
-    f : array of shape (size, k)
-        Predictions of all instances.
+    blocks : sequence of arrays of shape (size, d)
+        Numbers of all instances, such as predictions; each block is tested by itself.
     sample : LabelledSample
         Without probabilities of selection.
     seed : int
         Seed of the draws.
+
+    Returns
+    -------
+    p_value : float
+        For all blocks together.
+    place : int
+        The block that differs most.
     """
-    members, w = sample.members, sample.label_weights
-    share = sample.shares(members)
-    mean = share @ f[members]
-    centred = np.zeros(f.shape)
-    centred[members] = f[members] - mean
-    spread = (centred[members] * share[:, None]).T @ centred[members]
-    values, vectors = np.linalg.eigh(spread)
-    kept = values > max(_CUTOFF * float(values.max()), np.finfo(np.float64).tiny)
-    left = 1.0 / sample.label_size - 1.0 / sample.bag_size
-    if not kept.any() or left <= 0.0:
-        return 1.0
-    z = centred @ (vectors[:, kept] / np.sqrt(values[kept]))
-    influence = np.zeros(z.shape)
-    influence[sample.positions] = w[:, None] * z[sample.positions]
-    factor = max(float(sample.design_effect(influence).max()), 1.0) * left
-    statistic = float(((w @ z[sample.positions]) ** 2).sum()) / factor
-    p_value = float(chdtrc(int(kept.sum()), statistic))
+    tests = {i: _BlockOfMeans.of(block, sample) for i, block in enumerate(blocks)}
+    used = {i: test for i, test in tests.items() if test is not None}
+    if not used:
+        return 1.0, 0
+    w, rows = sample.label_weights, sample.positions
+    found = {i: test.p_value(w @ test.z[rows], test.factor) for i, test in used.items()}
+    place = min(found, key=lambda i: found[i])
+    p_value = min(1.0, len(used) * found[place])
     if p_value > _CLEAR or sample.n_labels > _MOST_DRAWN:
-        return p_value
-    rng, n_draws, n = np.random.default_rng(seed), 999, sample.n_labels
-    drawn = (members[rng.choice(len(members), n, replace=False)] for _ in range(n_draws))
-    means = (np.average(z[rows], axis=0, weights=sample.weights[rows]) for rows in drawn)
-    null = np.array([float((m**2).sum()) / left for m in means])
-    return float((1 + (null >= statistic).sum()) / (n_draws + 1))
+        return p_value, place
+    rng, n_draws, members = np.random.default_rng(seed), 999, sample.members
+    z = np.concatenate([test.z for test in used.values()], axis=1)
+    ends = np.cumsum([test.z.shape[1] for test in used.values()])[:-1]
+    extreme = 0
+    for _ in range(n_draws):
+        rows = members[rng.choice(len(members), sample.n_labels, replace=False)]
+        means = np.split(np.average(z[rows], axis=0, weights=sample.weights[rows]), ends)
+        drawn = zip(used.values(), means, strict=True)
+        extreme += min(t.p_value(mean, t.left) for t, mean in drawn) <= found[place]
+    return (1 + extreme) / (n_draws + 1), place
+
+
+@dataclass(frozen=True, eq=False)
+class _BlockOfMeans:
+    """Numbers of all instances, made uncorrelated; means of random draws have a known variance.
+
+    Attributes
+    ----------
+    z : array of shape (size, d)
+        Of mean zero and variance one in the bag.
+    left : float
+        Variance of the mean of as many instances, drawn without replacement.
+    factor : float
+        The same, times the design effect of the labelled instances.
+    """
+
+    z: Array
+    left: float
+    factor: float
+
+    @classmethod
+    def of(cls, f: Array, sample: LabelledSample) -> _BlockOfMeans | None:
+        """Return the block of numbers ``f``; None if they do not vary."""
+        members = sample.members
+        share = sample.shares(members)
+        centred = np.zeros(f.shape)
+        centred[members] = f[members] - share @ f[members]
+        values, vectors = np.linalg.eigh((centred[members] * share[:, None]).T @ centred[members])
+        kept = values > max(_CUTOFF * float(values.max(initial=0.0)), np.finfo(np.float64).tiny)
+        left = 1.0 / sample.label_size - 1.0 / sample.bag_size
+        if not kept.any() or left <= 0.0:
+            return None
+        z = centred @ (vectors[:, kept] / np.sqrt(values[kept]))
+        influence = np.zeros(z.shape)
+        influence[sample.positions] = sample.label_weights[:, None] * z[sample.positions]
+        return cls(z, left, max(float(sample.design_effect(influence).max()), 1.0) * left)
+
+    def p_value(self, mean: Array, variance: float) -> float:
+        """Return the p-value of a mean by the chi-square distribution."""
+        return float(chdtrc(len(mean), float((mean**2).sum()) / variance))

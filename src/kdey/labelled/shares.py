@@ -276,6 +276,7 @@ def labelled_sample(
     if not isinstance(labelled, Sequence) or isinstance(labelled, str) or len(labelled) != 2:
         raise ValueError("labelled must be a pair (positions, labels) of equal length")
     positions = _positions(labelled[0], size)
+    _check_order(*labelled, positions)
     labels = np.asarray(for_numpy(labelled[1], "labels"))
     if labels.shape != positions.shape:
         raise ValueError(
@@ -300,6 +301,23 @@ def labelled_sample(
         selection=None if chosen is None else chosen[inside],
         clusters=clusters,
     )
+
+
+def _check_order(given: Any, labels: Any, positions: Indices) -> None:
+    """Raise where the index of the labels names the positions in another order."""
+    index: Any = getattr(labels, "index", None)
+    if not hasattr(index, "equals") or len(index) != len(positions):
+        return
+    own: Any = getattr(given, "index", None)
+    for names in (positions, own) if hasattr(own, "equals") else (positions,):
+        if set(index) == set(names):
+            if list(index) != list(names):
+                raise ValueError(
+                    "labelled: the index of the labels names the positions in another order: give "
+                    "labels.loc[positions], or labels.to_numpy() if the first label belongs to the "
+                    "first position"
+                )
+            return
 
 
 def _positions(values: ArrayLike, size: int) -> Indices:

@@ -348,27 +348,6 @@ class Matching(Generic[P]):
             for run in rows.runs(bags)
         )
 
-    def full_objective(
-        self,
-        row_map: RowMap,
-        rows: Rows,
-        bags: Bags,
-        prevalence: NDArray[np.floating],
-        n_threads: int = 1,
-    ) -> Array:
-        """Return the full objective of each bag at ``prevalence``, shape (n_bags,)."""
-        values, start = [], 0
-        for run in rows.runs(bags):
-            problem = self.problem(row_map, rows, run, n_threads)
-            objective = problem.objective(np.asarray(prevalence[start : start + len(run)]))
-            values.append(objective + self.constant(rows, run, n_threads))
-            start += len(run)
-        return np.concatenate(values)
-
-    def constant(self, rows: Rows, bags: Bags, n_threads: int = 1) -> Array:
-        """Return what the full objective has beside that of the problem, shape (n_bags,)."""
-        return np.zeros(len(bags))
-
     @property
     def likelihood(self) -> MaximiseLikelihood | None:
         """The mixture likelihood that this, or every member of an average, maximises; or None."""
@@ -465,21 +444,6 @@ class AverageOf(Composite):
         """Return the weighted average of prevalences of shape (members, n, k)."""
         return np.asarray(np.tensordot(row_map.shares, estimates, axes=1))
 
-    def full_objective(
-        self,
-        row_map: RowMap,
-        rows: Rows,
-        bags: Bags,
-        prevalence: NDArray[np.floating],
-        n_threads: int = 1,
-    ) -> Array:
-        """Return the weighted average of the members' full objectives, shape (n_bags,)."""
-        parts = [
-            self.inner.full_objective(part_map, part_rows, bags, prevalence, n_threads)
-            for part_map, part_rows in zip(row_map.members, rows.members, strict=True)
-        ]
-        return np.asarray(np.tensordot(row_map.shares, np.array(parts), axes=1))
-
 
 class MedianOf(Composite):
     """The class-wise median of the members' solutions: HDy, HDx."""
@@ -491,20 +455,6 @@ class MedianOf(Composite):
     def combine_estimates(self, estimates: Array, row_map: RowMap) -> Array:
         """Return the class-wise median of prevalences of shape (members, n, k)."""
         return _median(estimates)
-
-    def full_objective(
-        self,
-        row_map: RowMap,
-        rows: Rows,
-        bags: Bags,
-        prevalence: NDArray[np.floating],
-        n_threads: int = 1,
-    ) -> Array:
-        """Raise NotImplementedError: a median minimises no objective."""
-        raise NotImplementedError(
-            "the median over several numbers of bins minimises no divergence; use a method with "
-            "one number of bins (DM, DyS)"
-        )
 
 
 def average_solution(parts: Sequence[Solution], weights: Array) -> Solution:

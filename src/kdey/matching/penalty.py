@@ -165,10 +165,6 @@ class Penalised(Matching[PenalisedProblem]):
         inner = self.inner.problem(row_map, rows, bags, n_threads)
         return PenalisedProblem(inner, *self.terms(row_map, inner.n_classes))
 
-    def constant(self, rows: Rows, bags: Bags, n_threads: int = 1) -> Array:
-        """Return that of the inner matching."""
-        return self.inner.constant(rows, bags, n_threads)
-
     def solve(self, problem: PenalisedProblem, n_threads: int = 1) -> Solution:
         """Return the optimum on the simplex."""
         return solve_sqp(problem, tol=self.tol, n_threads=n_threads)

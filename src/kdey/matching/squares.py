@@ -469,10 +469,6 @@ class MatchCauchySchwarz(Matching[CauchySchwarz]):
         """Return the problem."""
         return CauchySchwarz(row_map.templates, rows.log_mean(bags))
 
-    def constant(self, rows: Rows, bags: Bags, n_threads: int = 1) -> Array:
-        """Return half the log of the inner product of each bag with itself."""
-        return rows.log_self(bags, n_threads) / 2
-
     def solve(self, problem: CauchySchwarz, n_threads: int = 1) -> Solution:
         """Return the global optimum."""
         return solve_cauchy_schwarz(problem, n_threads=n_threads)
@@ -492,10 +488,6 @@ class MatchSquares(Matching[QuadraticMatch]):
     ) -> QuadraticMatch:
         """Return the problem."""
         return QuadraticMatch(row_map.templates, rows.mean(bags))
-
-    def constant(self, rows: Rows, bags: Bags, n_threads: int = 1) -> Array:
-        """Return half the squared norm of each bag."""
-        return np.asarray(0.5 * np.exp(rows.log_self(bags, n_threads)))
 
     def solve(self, problem: QuadraticMatch, n_threads: int = 1) -> Solution:
         """Return the optimum on the simplex."""

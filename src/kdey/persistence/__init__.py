@@ -98,7 +98,8 @@ TRUSTED = (
 #: Libraries with functions that read pickles, run code or call whatever they are given, as many of
 #: Python's own modules do. Their classes may be trusted, such functions not.
 _WITH_DANGERS = (
-    *("cloudpickle", "dill", "joblib", "numpy", "pandas", "polars", "scipy", "skops", "sklearn"),
+    *("IPython", "click", "cloudpickle", "dask", "dill", "joblib", "matplotlib", "numpy", "pandas"),
+    *("pip", "polars", "pyarrow", "scipy", "setuptools", "skops", "sklearn", "torch"),
 )
 
 

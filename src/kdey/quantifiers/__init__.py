@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from kdey.bags import Array, BagsLike
+from kdey.bags import Array
 from kdey.classifiers import adapt_classifier
 from kdey.matching import AnyMatching
 from kdey.model import Model
@@ -34,12 +34,11 @@ from kdey.quantifiers.base import (
     BaseQuantifier,
     PosteriorsMixin,
     Stages,
-    checked_bags,
     shares_of,
     unfitted_on_failure,
 )
 from kdey.rows import RowMap, RowSpec, TuningRecord
-from kdey.simplex import check_posteriors, in_class_order
+from kdey.simplex import check_posteriors
 from kdey.tuning import choose_strength
 from kdey.tuning.trials import TuningPlan
 from kdey.validation import (
@@ -48,7 +47,6 @@ from kdey.validation import (
     for_numpy,
     on_gpu,
     refuse_levels,
-    refuse_masked,
 )
 
 if TYPE_CHECKING:
@@ -404,34 +402,3 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         """Drop what scikit-learn keeps of the instances of an earlier fit."""
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
-
-    def divergence_at(
-        self,
-        posteriors: ArrayLike,
-        prevalence: ArrayLike | None = None,
-        bags: BagsLike | None = None,
-    ) -> Array:
-        """Return the method's full objective, shape (n_bags,).
-
-        It includes the terms that do not depend on the prevalence and that ``solve`` omits (the
-        test-test term of Cauchy-Schwarz and L2).
-
-        Parameters
-        ----------
-        posteriors : array-like of shape (m, k)
-        prevalence : array-like of shape (k,) or (n_bags, k), optional
-            Where to evaluate; by default at the solution.
-        bags : see :meth:`solve`
-        """
-        self._fitted_model()  # raises before fit
-        model, n_threads = self.model_, thread_count(self.n_jobs)
-        p = check_posteriors(posteriors, classes=model.classes)
-        checked, rows = checked_bags(bags, len(p)), model.row_map(p, n_threads)
-        if prevalence is None:
-            shares = model.matching.match(model.row_map, rows, checked, n_threads).prevalence
-        else:
-            ordered = in_class_order(prevalence, model.classes, "prevalence")
-            values = np.asarray(refuse_masked(ordered, "prevalence"), dtype=np.float64)
-            repeated = np.broadcast_to(values, (len(checked), model.n_classes))
-            shares = np.asarray(check_posteriors(repeated, name="prevalence"), dtype=np.float64)
-        return model.matching.full_objective(model.row_map, rows, checked, shares, n_threads)

@@ -435,6 +435,7 @@ class BaseQuantifier(BaseEstimator):
             sample_weight=sample_weight,
             clusters=clusters,
             merge=merge,
+            X=X,
             n_threads=self._place().n_threads,
         )
         if not options.check_fit:
@@ -524,12 +525,17 @@ class BaseQuantifier(BaseEstimator):
     def _labels(
         self, y: ArrayLike, classes: ArrayLike | None = None, stacklevel: int = 4
     ) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """Return the labels as codes, and the classes; warns of classes with few labels."""
+        """Return labels as codes, and the classes; warns of few labels and of similar ones."""
         codes, known = training_labels(y, classes)
         self._check_n_classes(len(known))
         note = few_labels_note(known, np.bincount(codes, minlength=len(known)))
         if note is not None:
             warn(note, FewLabelsWarning, stacklevel=stacklevel)
+        if known.dtype.kind == "U":
+            from kdey.tables.schema import similar_labels  # slow to import
+
+            for sentence in similar_labels(known):
+                warn(f"y: {sentence}", UserWarning, stacklevel=stacklevel)
         return codes, known
 
     def _warn_of_label_columns(

@@ -277,8 +277,8 @@ class ACC(DecisionsMixin, _Adjusting):
         specificity: float,
         classes: ArrayLike = (0, 1),
         *,
-        sensitivity_limits: tuple[float, float] | None = None,
-        specificity_limits: tuple[float, float] | None = None,
+        sensitivity_interval: tuple[float, float] | None = None,
+        specificity_interval: tuple[float, float] | None = None,
         confidence: float = 0.95,
     ) -> Self:
         """Return a fitted binary quantifier from a test's sensitivity and specificity.
@@ -292,7 +292,7 @@ class ACC(DecisionsMixin, _Adjusting):
         ----------
         sensitivity, specificity : float in [0, 1]
         classes : array-like of shape (2,)
-        sensitivity_limits, specificity_limits : pairs (low, high), optional
+        sensitivity_interval, specificity_interval : pairs (low, high), optional
             Both or none.
         confidence : float
             Confidence of these intervals.
@@ -312,13 +312,13 @@ class ACC(DecisionsMixin, _Adjusting):
         for name, rate in (("sensitivity", sensitivity), ("specificity", specificity)):
             if not 0.0 <= rate <= 1.0:
                 raise ValueError(f"{name} must be in [0, 1], got {rate!r}")
-        if sensitivity_limits is None and specificity_limits is None:
+        if sensitivity_interval is None and specificity_interval is None:
             matrix = [[specificity, 1.0 - sensitivity], [1.0 - specificity, sensitivity]]
             return cls.from_misclassification(matrix, classes)
-        if sensitivity_limits is None or specificity_limits is None:
+        if sensitivity_interval is None or specificity_interval is None:
             raise ValueError("give intervals of both sensitivity and specificity, or of none")
-        yes = counts_from_limits(sensitivity, *sensitivity_limits, confidence, "sensitivity")
-        no = counts_from_limits(specificity, *specificity_limits, confidence, "specificity")
+        yes = counts_from_limits(sensitivity, *sensitivity_interval, confidence, "sensitivity")
+        no = counts_from_limits(specificity, *specificity_interval, confidence, "specificity")
         return cls.from_counts([[no[0], yes[1]], [no[1], yes[0]]], classes)
 
     def estimate_counts(self, observed: ArrayLike, **options: Any) -> Estimate:

@@ -57,7 +57,7 @@ from kdey.report.shown_groups import (
 from kdey.report.technical import bag_posteriors
 from kdey.simplex import check_prevalence, in_class_order
 from kdey.status import MOST_UNSEEN, TURNED_OFF, UNSEEN_VALUES
-from kdey.tables.columns import parse_number
+from kdey.tables.columns import as_frame, parse_number
 from kdey.tables.features import unseen_values_note
 from kdey.tables.files import TableError, TableFile
 
@@ -460,14 +460,12 @@ def _report_on_table(
     title: str | None,
 ) -> Report:
     """Return the report on the rows of a table, as a whole and by group."""
-    import narwhals as nw
-
     model = model_of(quantifier)
     if isinstance(source, str | PathLike):
         source = TableFile.open(str(source))
     is_file = isinstance(source, TableFile)
     name = source.name if is_file else "the table"
-    columns = source.columns if is_file else nw.from_native(source, eager_only=True).columns
+    columns = source.columns if is_file else as_frame(source).columns
     labels = [str(label) for label in model.classes]
     if request.scores is None and model.scorer.n_features is None and set(labels) <= set(columns):
         request = replace(request, scores=labels)  # fitted on scores, named after the classes

@@ -96,10 +96,6 @@ class Rows:
         with np.errstate(divide="ignore"):
             return np.log(self.mean(bags))
 
-    def log_self(self, bags: Bags, n_threads: int = 1) -> Array:
-        """Return the log mean kernel between the instances of each bag, shape (n_bags,)."""
-        raise NotImplementedError(f"{type(self).__name__} has no kernel between instances")
-
     def each(self) -> Array:
         """Return the row of every instance, shape (m, r)."""
         m = len(self)

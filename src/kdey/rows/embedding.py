@@ -80,13 +80,6 @@ class AllPairs:
         """Return the similarity of each point to itself, shape (m,)."""
         return np.full(len(points), 0.0 if self.spec.similarity in DISTANCES else 1.0)
 
-    def within(self, points: Array, weights: Array) -> float:
-        """Return the mean similarity between weighted points."""
-        total = 0.0
-        for part in _chunks(len(points), len(points)):
-            total += float(weights[part] @ self._pairs(points[part], points) @ weights)
-        return total / float(weights.sum()) ** 2
-
     def _pairs(self, a: Array, b: Array) -> Array:
         name = self.spec.similarity
         if name in DISTANCES:
@@ -140,13 +133,6 @@ class RandomFeatures:
         """Return the similarity of each point to itself, shape (m,): one, as cos^2 + sin^2 is."""
         return np.ones(len(points))
 
-    def within(self, points: Array, weights: Array) -> float:
-        """Return the mean similarity between weighted points."""
-        mean = np.zeros(len(self.means))
-        for part in _chunks(len(points), len(self.means)):
-            mean += weights[part] @ self._features(points[part])
-        return float(mean @ mean) / float(weights.sum()) ** 2
-
     def _features(self, points: Array) -> Array:
         angles = points @ self.frequencies
         waves = np.hstack([np.cos(angles), np.sin(angles)])
@@ -184,8 +170,6 @@ class EmbeddingMap(RowMap):
         Columns of points are divided by it.
     shift : array of shape (k,)
         Added to S_i(x) minus its mean over the classes.
-    origin : float
-        The squared length of the origin, minus c: added to similarities within a bag.
     """
 
     similarity: str = "manhattan"
@@ -198,7 +182,6 @@ class EmbeddingMap(RowMap):
     embedding: Embedding = fitted()
     scale: Array = fitted()
     shift: Array = fitted()
-    origin: float = fitted()
     # Few references, because the cost of the templates is their number squared.
     tuning_effort: ClassVar[TuningEffort] = TuningEffort(bags=100, rows=1_500)
 
@@ -241,9 +224,7 @@ class EmbeddingMap(RowMap):
         gram = between - means[:, None] - means + overall
         spread = float(np.trace(gram)) / len(gram)
         level = spread if spread > 0 else 1.0
-        return replace(
-            self, templates=gram + level, shift=overall - means + level, origin=overall + level
-        )
+        return replace(self, templates=gram + level, shift=overall - means + level)
 
     def _with_width(self, points: Array, weights: Array) -> EmbeddingMap:
         """Return the spec with a number as width, by the median rule if none is given."""
@@ -313,18 +294,6 @@ class EmbeddedRows(Rows):
     def mean(self, bags: Bags) -> Array:
         """Return the mean row of each bag, shape (n_bags, k)."""
         return bags.mean(self.each())
-
-    def log_self(self, bags: Bags, n_threads: int = 1) -> Array:
-        """Return the log of each bag's squared distance from the origin plus c, (n_bags,)."""
-        means = bags.mean(self.similarities).mean(axis=1)
-        within = [
-            self.row_map.embedding.within(
-                np.ascontiguousarray(self.points[bags[b : b + 1].indices]),
-                bags[b : b + 1].bag_weights(0),
-            )
-            for b in range(len(bags))
-        ]
-        return np.asarray(np.log(np.array(within) - 2.0 * means + self.row_map.origin))
 
 
 def _sorted_by_class(training: TrainingPosteriors) -> tuple[Array, Indices, Array]:

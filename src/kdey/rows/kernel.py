@@ -497,24 +497,6 @@ class OverlapRows(Rows):
             out[b] = np.asarray(logsumexp(rows, axis=0, b=w)) - math.log(w.sum())
         return out
 
-    def log_self(self, bags: Bags, n_threads: int = 1) -> Array:
-        """Return the log mean kernel within each bag, shape (n_bags,)."""
-        return np.array([self._log_self(bags[b : b + 1], n_threads) for b in range(len(bags))])
-
-    def _log_self(self, bag: Bags, n_threads: int) -> float:
-        points = np.ascontiguousarray(self.coordinates[bag.indices])
-        w = bag.bag_weights(0)
-        log_sums = class_log_sums(
-            points,
-            points,
-            [0, len(points)],
-            [self.width],
-            weights=w,
-            precision=self.precision,
-            n_threads=n_threads,
-        )[0, :, 0]
-        return float(logsumexp(log_sums, b=w)) - 2.0 * math.log(w.sum())
-
 
 def _grams(refs: ClassReferences, widths: Sequence[float], n_threads: int) -> Array:
     """Return B at each width: mean kernels between classes, (n_widths, k, k), symmetric."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -282,14 +283,19 @@ def as_frame(data: Any) -> Frame:
         If its columns have no single names that are texts.
     """
     import narwhals as nw
+    from narwhals.exceptions import DuplicateError
 
     try:
         frame: Frame = nw.from_native(data, eager_only=True)
+        names = list(frame.columns)
     except TypeError:
+        lazy = ": collect it" if hasattr(data, "collect") else ""
         raise TypeError(
-            f"a data frame of pandas, polars or pyarrow is needed, got {type(data).__name__}"
+            f"a data frame of pandas, polars or pyarrow is needed, got {type(data).__name__}{lazy}"
         ) from None
-    names = list(frame.columns)
+    except DuplicateError:
+        repeated = next(name for name, n in Counter(data.columns).items() if n > 1)
+        raise ValueError(f"the column {repeated!r} is there twice: rename one") from None
     odd = [name for name in names if not isinstance(name, str)]
     if odd:
         raise ValueError(
@@ -435,7 +441,10 @@ def numbers(
     if None in values:
         texts = [text for text in dict.fromkeys(column.to_list()) if known[text] is None]
         odd = [text.strip() for text in texts if isinstance(text, str)]
-        cure = f": correct it, or say so if it is missing (missing_values={odd[:4]!r})"
+        cure = (
+            ": correct it or, if it is missing, make it empty or say so where a file is read "
+            f"(missing_values={odd[:4]!r})"
+        )
         raise ValueError(
             f"column {column.name!r} must hold numbers, but {first_text(column, first, decimal)}"
             f"{cure if odd else ''}"

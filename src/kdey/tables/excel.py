@@ -61,7 +61,11 @@ def read_sheet(
             book = calamine.CalamineWorkbook.from_filelike(stream)
             rows = _rows(book, sheet)
     except (calamine.CalamineError, zipfile.BadZipFile) as error:
-        raise ValueError(f"not a sheet that can be read ({' '.join(str(error).split())})") from None
+        reason = " ".join(str(error).split())
+        raise ValueError(
+            f"not a sheet that can be read ({reason}): take a table out of its archive, if it is "
+            "in one"
+        ) from None
     filled = [number for number, row in enumerate(rows) if any(cell != "" for cell in row)]
     if not filled:
         raise ValueError("the sheet is empty; a header row is needed")
