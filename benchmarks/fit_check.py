@@ -5,6 +5,10 @@
 ``benchmarks/results/fit_check.csv``; ``--table`` prints the tables of ``docs/trust.md`` from these.
 Every split is drawn anew, with a classifier and a checker of its own.
 
+``--columns`` measures the column check by simulation instead: the share of bags with an alarm under
+label shift, by kind of column and number of labels, in ``benchmarks/results/column_check.csv`` (a
+few minutes). ``--columns-table`` prints it.
+
 Kinds of bags: ``null`` differs from training in prevalence only (uniform on the simplex);
 ``unknown`` has 20 % of a class held out of training; the others change the instances themselves.
 """
@@ -23,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.stats import kstest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
@@ -30,8 +35,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from kdey import Bags, KDEyML
+from kdey import PACC, Bags, KDEyML
+from kdey.bags import as_bags
 from kdey.diagnostics import FitChecker
+from kdey.diagnostics.columns import check_columns
+from kdey.tables.templates import learn_columns
 from summaries import RAW, RESULTS, read_raw, read_summary, update_summary
 
 DATA = Path(os.environ.get("KDEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -247,12 +255,121 @@ def table() -> None:
         )
 
 
+#: Numbers of labels of each class, rows of bags, and bags of a training set.
+LABELS, BAG_SIZES, BAGS_EACH = (20, 60, 200), (300, 2000), 3
+COLUMN_SUMMARY = RESULTS / "column_check.csv"
+
+
+def numbers(y: Array, d: int, rng: np.random.Generator) -> Array:
+    """Return d columns with a common part; the first three separate three classes."""
+    common = 0.6 * rng.normal(size=(len(y), 1))
+    return common + 0.8 * rng.normal(size=(len(y), d)) + 1.2 * np.eye(3, d)[y]
+
+
+def with_missing(y: Array, rng: np.random.Generator) -> Array:
+    """Return numbers of which a tenth to a third is missing, by class."""
+    X = numbers(y, 8, rng)
+    X[rng.random(X.shape) < np.array([0.1, 0.2, 0.33])[y][:, None]] = np.nan
+    return X
+
+
+def categories(y: Array, rng: np.random.Generator) -> pd.DataFrame:
+    """Return columns of 3, 8 and 40 levels, whose frequencies differ by class."""
+    frame = {}
+    for n in (3, 8, 40):
+        each = np.array([np.roll(1.0 / np.arange(1, n + 1), i) for i in range(3)])
+        each /= each.sum(axis=1, keepdims=True)
+        drawn = np.array([rng.choice(n, p=each[label]) for label in y])
+        frame[f"of {n} levels"] = np.array([f"level {i}" for i in drawn], dtype=object)
+    return pd.DataFrame(frame)
+
+
+def texts(y: Array, rng: np.random.Generator) -> Array:
+    """Return texts of a dozen words, whose frequencies differ by class."""
+    each = 1.0 / np.arange(1, 2001) ** 1.05 * np.exp(0.6 * np.sin(np.outer([1, 2, 3], range(2000))))
+    each /= each.sum(axis=1, keepdims=True)
+    made = np.empty(len(y), dtype=object)
+    for label in range(3):
+        rows = np.flatnonzero(y == label)
+        words = rng.choice(2000, (len(rows), 12), p=each[label])
+        for row, own in zip(rows, words, strict=True):
+            made[row] = " ".join(f"word{i}" for i in own)
+    return made
+
+
+COLUMNS: dict[str, Callable[[Array, np.random.Generator], Any]] = {
+    "8 numbers": lambda y, rng: numbers(y, 8, rng),
+    "300 numbers": lambda y, rng: numbers(y, 300, rng),
+    "missing values": with_missing,
+    "categories": categories,
+    "texts": texts,
+}
+
+
+def run_columns(n_trainings: int) -> None:
+    """Measure the level of the column check, with shares that PACC estimates from other columns."""
+    lines = []
+    for kind, draw in COLUMNS.items():
+        for labels in LABELS:
+            alarms = dict.fromkeys(BAG_SIZES, 0)
+            for seed in range(n_trainings):
+                rng = np.random.default_rng([seed, labels, *kind.encode()])
+                y = np.repeat(np.arange(3), labels)
+                learnt = learn_columns(draw(y, rng), y, 3)
+                classifier = LogisticRegression()
+                fitted = PACC(classifier, random_state=0).fit(numbers(y, 3, rng), y)
+                for size in BAG_SIZES:
+                    shares = rng.dirichlet(np.ones(3), BAGS_EACH)
+                    found = np.concatenate([rng.choice(3, size, p=share) for share in shares])
+                    bags = np.arange(len(found)).reshape(BAGS_EACH, size)
+                    made = fitted.estimate_bags(numbers(found, 3, rng), bags, check_fit=False)
+                    codes = learnt.codes(draw(found, rng))
+                    verdicts = check_columns(learnt, codes, as_bags(bags, len(found)), made, 0.01)
+                    alarms[size] += sum(verdict.rejected for verdict in verdicts)
+            for size, n in alarms.items():
+                bags_made = n_trainings * BAGS_EACH
+                lines.append(
+                    {"columns": kind, "labels": labels, "size": size, "bags": bags_made}
+                    | {"alarms": n}
+                )
+                print(lines[-1], flush=True)
+            update_summary(COLUMN_SUMMARY, lines, ("columns", "labels", "size"))
+
+
+def column_table() -> None:
+    """Print the level of the column check."""
+    lines = read_summary(COLUMN_SUMMARY)
+    heads = [f"{labels} labels, {size}" for labels, size in places()]
+    print(f"| columns | {' | '.join(heads)} |\n|---|{'---|' * len(heads)}")
+    for kind in COLUMNS:
+        cells = {
+            (int(line["labels"]), int(line["size"])): int(line["alarms"]) / int(line["bags"])
+            for line in lines
+            if line["columns"] == kind
+        }
+        shown = [f"{cells[place]:.3f}" if place in cells else "" for place in places()]
+        print(f"| {kind} | {' | '.join(shown)} |")
+
+
+def places() -> list[tuple[int, int]]:
+    """Return the numbers of labels and rows of the columns of the table."""
+    return [(labels, size) for labels in LABELS for size in BAG_SIZES]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--table", action="store_true", help="print the tables and stop")
+    parser.add_argument("--columns", type=int, nargs="?", const=100, help="training sets per cell")
+    parser.add_argument("--columns-table", action="store_true", help="print that table and stop")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--fraction", type=float, default=1.0, help="of the splits of each case")
     args = parser.parse_args()
+    if args.columns or args.columns_table:
+        if args.columns:
+            with threadpool_limits(1):
+                run_columns(args.columns)
+        column_table()
+        return
     if not args.table:
         run(args.jobs, args.fraction)
         summarise()

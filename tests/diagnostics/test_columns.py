@@ -204,9 +204,20 @@ def test_weights_count_as_effective_rows() -> None:
 
 def test_holm_and_benjamini_hochberg_by_hand() -> None:
     np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03])), [0.03, 0.06, 0.06])
+    np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03]), 5), [0.05, 0.12, 0.12])
     p = [0.001, 0.2, np.nan, 0.012, 0.9]
     assert benjamini_hochberg(p, 0.05).tolist() == [True, False, False, True, False]
     assert not benjamini_hochberg([np.nan]).any()
+
+
+def test_columns_that_labels_chose_are_corrected_for_all() -> None:
+    X, y = np.random.default_rng(0).normal(size=(40, 300)), np.repeat([0, 1], 20)
+    dense, sparse = learn_columns(X, y, 2), learn_columns(sp.csr_array(X), y, 2)
+    few = learn_columns(X[:, :MOST_COLUMNS], y, 2)
+    assert dense is not None
+    assert sparse is not None
+    assert few is not None
+    assert [made.n_candidates for made in (dense, sparse, few)] == [300, 0, 0]
 
 
 def bag_p_values(labels: int, m: int, shift: float, n_bags: int, seed: int) -> list[float]:

@@ -99,7 +99,8 @@ def test_the_chance_is_divided_between_what_is_watched() -> None:
     full = MonitorSettings(bounds=bounds)
     assert full.kinds == ("moved", "bound", "fit")
     assert full.fit_levels() == pytest.approx((0.05 / 300, 0.0))
-    assert 2 / (full.n_null() + 1) <= full.fit_levels()[0]
+    # The p-value of the worst bag in one of two statistics of one of two checks can ring.
+    assert 4 / (full.n_null() + 1) <= full.fit_levels()[0]
 
 
 @pytest.mark.parametrize(

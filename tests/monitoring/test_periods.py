@@ -239,3 +239,17 @@ def test_a_wrong_period_writes_nothing(quantifier: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'day' lacks the time of some rows"):
         send(quantifier, undated, path, time="day")
     assert not path.exists()
+
+
+def test_an_alarm_names_the_columns_that_changed(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    X = pd.DataFrame(rng.normal(size=(300, 2)) + np.outer(y, [1, 0]), columns=["amount", "age"])
+    q = PACC(LogisticRegression(), random_state=0).fit(X, y)
+    path = tmp_path / "h.parquet"
+    changed = X[:100].assign(amount=X["amount"][:100] + 5.0)
+    (alarm,) = monitor(q, changed, path, period=1).alarms
+    (kept,) = read_history(path).periods
+    assert kept.findings.startswith("`amount` is higher")
+    assert kept.findings in str(alarm)
+    assert "`age`" not in kept.findings

@@ -16,6 +16,7 @@ from kdey import PACC, KDEyML
 from kdey.diagnostics import Checks, ColumnFinding, ColumnVerdict, FitVerdict, NotChecked
 from kdey.report import Report, group_table, make_report
 from kdey.report.drawing import NARROW, WIDE, wrapped
+from kdey.report.sections import overview_table
 from kdey.report.share_figures import (
     drawn_classes,
     drawn_series,
@@ -24,7 +25,13 @@ from kdey.report.share_figures import (
     time_figure,
 )
 from kdey.report.shown_groups import ClassRow
-from kdey.report.words import fit_headline, fit_result, fit_sentences, look_alike_sets
+from kdey.report.words import (
+    fit_headline,
+    fit_meaning,
+    fit_result,
+    fit_sentences,
+    look_alike_sets,
+)
 
 from .cases import full_report, group_rows, names, weeks
 
@@ -106,13 +113,26 @@ def test_a_flagged_column_or_group_is_amber() -> None:
     finding = ColumnFinding("amount", 1e-6, "`amount` is higher than a mix of the classes would be")
     flagged = Checks(verdict(level=0.005), ColumnVerdict(1e-6, 0.005, 3, (finding,)))
     assert fit_headline(flagged) == ("careful", "Careful.")
-    assert "`amount` is higher" in fit_result(flagged)
+    assert "“amount” is higher" in fit_result(flagged)
+    assert "but columns do" in fit_meaning(verdict(), columns_changed=True)[1]
     fine = Checks(verdict(), ColumnVerdict(0.4, 0.005, 3))
     assert fit_headline(fine, 2) == ("careful", "2 groups need another look.")
     unseen = Checks(verdict(), NotChecked("scores were given, and no columns"))
     assert fit_headline(unseen) == ("", "Only scores were checked.")
     never = NotChecked("only decisions are known", never=True)
     assert fit_headline(Checks(never, never)) == ("", "Cannot be checked.")
+
+
+def test_groups_that_do_not_fit_come_first() -> None:
+    words = {"a": "no problem found", "b": "poor fit", "c": "few labels; poor fit"}
+    rows = [
+        {"site": site, "class": "x", "n": 9, "estimate": 1.0, "low": 0.9, "high": 1.0, "status": w}
+        for site, w in words.items()
+    ]
+    table = overview_table(group_table(rows, ["site"], None), None, None)
+    assert [row.cells[0].text for row in table.rows] == ["b", "c", "a"]
+    weeks_in_order = overview_table(group_table(rows, ["site"], "site"), None, None)
+    assert [row.cells[0].text for row in weeks_in_order.rows] == ["a", "b", "c"]
 
 
 def test_the_table_of_groups_has_totals(reports: dict[str, Report]) -> None:

@@ -22,7 +22,7 @@ Neighbouring bins are merged until :math:`m p^* \ge 5` and :math:`p^* / \sum_l \
 of the bag's rows, of the templates and of the shares. The p-value of a column is twice the smaller
 of two: of :math:`d' S^+ d`, chi-square with one degree less than there are bins, and of the
 mid-ranks of the bins, a normal test of a shift of the whole column, where bins have an order.
-Holm's correction is made over the columns.
+Holm's correction is made over the columns, those included that training's labels did not choose.
 """
 
 from __future__ import annotations
@@ -218,11 +218,20 @@ def _rank_test(
     return np.where(variance > 1e-15, 2.0 * ndtr(-z), 1.0)
 
 
-def holm(p_values: Array) -> Array:
-    """Return p-values adjusted for their number along the last axis, by Holm's steps."""
+def holm(p_values: Array, n_candidates: int = 0) -> Array:
+    """Return p-values adjusted for their number along the last axis, by Holm's steps.
+
+    Parameters
+    ----------
+    p_values : array of shape (..., n)
+    n_candidates : int
+        Number of p-values that count, if these n were chosen among more: columns that were chosen
+        for how much they differ between classes in training differ less in truth.
+    """
     order = np.argsort(p_values, axis=-1)
     n = p_values.shape[-1]
-    ordered = np.take_along_axis(p_values, order, axis=-1) * np.arange(n, 0, -1)
+    steps = max(n, n_candidates) - np.arange(n)
+    ordered = np.take_along_axis(p_values, order, axis=-1) * steps
     stepped = np.minimum(np.maximum.accumulate(ordered, axis=-1), 1.0)
     adjusted = np.empty_like(stepped)
     np.put_along_axis(adjusted, order, stepped, axis=-1)
@@ -274,7 +283,7 @@ def check_columns(
         np.where(known[:, None], prevalences, 1.0 / templates.n_classes),
         np.where(known[:, None, None], covariances, 0.0),
     )
-    adjusted = holm(p_values)
+    adjusted = holm(p_values, templates.n_candidates)
     found: list[ColumnResult] = []
     for b in range(len(bags)):
         if not known[b] or sizes[b] < LEAST_ROWS:
@@ -342,7 +351,10 @@ def describe(column: CheckedColumn, observed: Array, counts: Array, size: int) -
 
 
 def _level_sentence(column: CheckedColumn, observed: Array, expected: Array) -> str:
-    names = [*(repr(label) for label in column.labels), "other values", "missing values"]
+    # A table that was read by a schema has the numbers of its levels; unseen ones are missing.
+    is_read = bool(column.levels) and isinstance(column.levels[0], float)
+    missing = "missing or unseen values" if is_read else "missing values"
+    names = [*(repr(label) for label in column.labels), "other values", missing]
     gap = observed[: len(names)] - expected[: len(names)]
     worst = int(np.argmax(np.abs(gap)))
     return (

@@ -32,6 +32,7 @@ from kdey.bags import Array
 from kdey.diagnostics.performance import expected_accuracy
 from kdey.groups import Request, ScoredTable, answer, score
 from kdey.intervals import Estimate
+from kdey.intervals.checks import ColumnVerdict
 from kdey.model import AnyModel, Fitted, model_of
 from kdey.monitoring.alarms import ALARM_COLUMNS, Alarm, find_alarms
 from kdey.monitoring.history import (
@@ -59,6 +60,7 @@ from kdey.report.drawing import (
 from kdey.report.sections import MOST_ROWS, group_records, groups_table
 from kdey.report.share_figures import MOST_CLASSES, Marks, time_figure
 from kdey.report.shown_groups import GroupTable, group_table
+from kdey.report.words import quoted
 from kdey.tables.output import Cell, Heading, Row, Table
 
 __all__ = [
@@ -311,9 +313,18 @@ def _estimate_periods(
                 model=model,
                 added=now,
                 data=fingerprint(np.sort(rows.hashes[rows.groups == group]))[:16],
+                findings=_findings(estimate),
             )
         )
     return periods
+
+
+def _findings(estimate: Estimate) -> str:
+    """Return how the columns that do not fit differ, the surest first, as one text."""
+    columns = None if estimate.checks is None else estimate.checks.columns
+    found = columns.findings if isinstance(columns, ColumnVerdict) else ()
+    more = [f"{len(found) - 3} more columns have changed"] if len(found) > 3 else []
+    return "; ".join([*(finding.sentence for finding in found[:3]), *more])
 
 
 def error_parts(estimate: Estimate) -> tuple[Array, Array, Array]:
@@ -635,7 +646,7 @@ def _verdict(history: History, alarms: Sequence[Alarm]) -> tuple[str, str, str]:
     current = [alarm for alarm in alarms if alarm.period == last]
     if not current:
         return "good", "No alarm.", f"Nothing rings in {last}."
-    return "bad", "Alarm.", " ".join(f"{alarm}." for alarm in current)
+    return "bad", "Alarm.", " ".join(f"{quoted(str(alarm))}." for alarm in current)
 
 
 def _alarm_section(history: History, alarms: Sequence[Alarm]) -> Section:

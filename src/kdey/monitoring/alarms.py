@@ -289,6 +289,8 @@ class Alarm:
         with the level that it does not exceed.
     group : str
         Empty where there are no groups.
+    findings : str
+        For the fit: how the columns that do not fit differ, where some do not.
     """
 
     period: str
@@ -300,6 +302,7 @@ class Alarm:
     statistic: float
     limit: float
     group: str = ""
+    findings: str = ""
 
     def __str__(self) -> str:
         """Return the alarm as a sentence."""
@@ -308,6 +311,7 @@ class Alarm:
             return (
                 f"{where}: the new data do not look like a mixture of the training classes "
                 f"(p-value {self.statistic:.2g}), so the estimates may be wrong"
+                + (f": {self.findings}" if self.findings else "")
             )
         shares = f"{_percent(self.before)} to {_percent(self.after)}"
         if self.kind == MOVED:
@@ -477,8 +481,9 @@ def _fit_alarms(periods: Sequence[Period], level: float, twice: float) -> list[A
         is_misfit = _is_misfit(period, twice)
         if _is_misfit(period, level) or (is_misfit and before):
             passed = level if _is_misfit(period, level) else twice
+            shares = (nan, nan, period.fit_p_value, passed)
             alarms.append(
-                Alarm(period.name, FIT, "", period.name, nan, nan, period.fit_p_value, passed)
+                Alarm(period.name, FIT, "", period.name, *shares, findings=period.findings)
             )
         before = is_misfit
     return alarms

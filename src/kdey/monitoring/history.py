@@ -135,10 +135,11 @@ class MonitorSettings:
     def n_null(self, n_groups: int = 1) -> int:
         """Return the number of null bags of a fit check that can raise an alarm.
 
-        A bag that is worse than all null bags in one of the two statistics of the check has a
-        p-value of up to two over the number of bags.
+        A bag that is worse than all null bags in one of the two statistics of the check of scores
+        has a p-value of up to two over the number of bags, and twice that where columns are
+        checked, too.
         """
-        return max(300, math.ceil(2.0 / max(self.fit_levels(n_groups))) - 1)
+        return max(300, math.ceil(4.0 / max(self.fit_levels(n_groups))) - 1)
 
     def check_classes(self, labels: Sequence[str]) -> None:
         """Raise ValueError where a bound names no class."""
@@ -188,7 +189,7 @@ _PER_CLASS = (
 )
 _PER_PERIOD = (
     *("n", "n_missing", "effective_size", "fit_p_value", "accuracy", "accuracy_noise"),
-    *("accuracy_template", "status", "model", "added", "data"),
+    *("accuracy_template", "status", "model", "added", "data", "findings"),
 )
 #: Column with the draws of the template error of a class, as 32-bit floats.
 _DRAWS = "template_draws"
@@ -240,6 +241,8 @@ class Period:
     accuracy_noise, accuracy_template : float
         The variance of the accuracy per instance, and that of the error that all periods share if
         the accuracy is at its bound.
+    findings : str
+        How the columns that do not fit differ; empty where all do.
     """
 
     name: str
@@ -263,6 +266,8 @@ class Period:
     accuracy: float = math.nan
     accuracy_noise: float = math.nan
     accuracy_template: float = math.nan
+
+    findings: str = ""
 
     @property
     def title(self) -> str:
@@ -448,7 +453,7 @@ class History:
         types = {"period": pa.string(), "group": pa.string(), "class": _label_type(self.classes)}
         types[_DRAWS] = pa.binary()
         types |= {"n": pa.int64(), "n_missing": pa.int64()}
-        types |= dict.fromkeys(("status", "model", "added", "data"), pa.string())
+        types |= dict.fromkeys(("status", "model", "added", "data", "findings"), pa.string())
         arrays = {
             name: pa.array(values, types.get(name, pa.float64()))
             for name, values in columns.items()

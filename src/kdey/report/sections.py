@@ -354,6 +354,8 @@ def prevalence_table(rows: Sequence[ClassRow], title: str) -> Table:
 def overview_table(table: GroupTable, whole: Sequence[ClassRow] | None, size: int | None) -> Table:
     """Return one row per group, with the shares of the first classes, and one of all together.
 
+    Groups that do not fit come first, unless rows are times.
+
     Parameters
     ----------
     table : GroupTable
@@ -368,8 +370,10 @@ def overview_table(table: GroupTable, whole: Sequence[ClassRow] | None, size: in
     columns = [Heading(name, numeric=False) for name in table.by] + [Heading("Records")]
     columns += [Heading(name) for name in shown]
     columns += [Heading("Note", numeric=False)] * notes
-    rows = []
-    for group in table.groups[:MOST_ROWS]:
+    rows, groups = [], list(table.groups)
+    if table.time is None:  # times keep their order
+        groups = sorted(groups, key=lambda group: POOR_FIT not in status_parts(group.status))
+    for group in groups[:MOST_ROWS]:
         cells = [*_key_cells(table, group), Cell(f"{group.n:,}", float(group.n))]
         cells += [_share_with_interval(group.by_class.get(name)) for name in shown]
         cells += [Cell(plain_status(join_status(problems(group.status))))] * notes

@@ -29,6 +29,7 @@ from kdey.diagnostics.performance import (
     lacks_decisions,
 )
 from kdey.intervals import Estimate
+from kdey.intervals.checks import ColumnVerdict
 from kdey.intervals.display import bag_names
 from kdey.intervals.profile import wilson
 from kdey.intervals.region import Region
@@ -56,7 +57,7 @@ from kdey.report.drawing import (
 )
 from kdey.report.share_figures import draw_mark
 from kdey.report.shown_groups import ClassRow
-from kdey.report.words import fit_headline, fit_meaning
+from kdey.report.words import fit_headline, fit_meaning, quoted
 from kdey.simplex import check_posteriors
 from kdey.tables.output import Cell, Heading, Row, Table
 
@@ -424,10 +425,11 @@ def _fit(report: Report) -> Section | None:
     if result is None:
         return None
     words, figures = [result.verdict], []
-    if report.checks is not None:
-        words.append(report.checks.columns.verdict)
+    columns = None if report.checks is None else report.checks.columns
+    if columns is not None:
+        words.append(quoted(columns.verdict))
     if isinstance(result, FitVerdict):
-        words += fit_meaning(result)
+        words += fit_meaning(result, isinstance(columns, ColumnVerdict) and columns.rejected)
     if isinstance(result, FitCheck):
         caption = (
             f"How well this bag fits, among {len(result.null)} bags of the same size that were "

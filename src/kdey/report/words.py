@@ -15,6 +15,7 @@ and if the intervals do not overlap, as a reader of the figure would ask.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -615,11 +616,16 @@ def changed_columns(checks: Checks) -> list[str]:
     if not isinstance(checks.columns, ColumnVerdict):
         return []
     findings = checks.columns.findings
-    sentences = [f"{finding.sentence}." for finding in findings[:_NAMED_COLUMNS]]
+    sentences = [f"{quoted(finding.sentence)}." for finding in findings[:_NAMED_COLUMNS]]
     more = len(findings) - _NAMED_COLUMNS
     if more > 0:
         sentences.append(f"{count_of(more, 'more column')} changed, too.")
     return sentences
+
+
+def quoted(sentence: str) -> str:
+    """Return a sentence with names of columns as pages show them: in quotes, not backticks."""
+    return re.sub(r"`([^`]*)`", r"“\1”", sentence)
 
 
 def fit_sentences(checks: Checks) -> list[str]:
@@ -644,7 +650,7 @@ def fit_sentences(checks: Checks) -> list[str]:
     ]
 
 
-def fit_meaning(check: FitVerdict) -> list[str]:
+def fit_meaning(check: FitVerdict, columns_changed: bool = False) -> list[str]:
     """Return what the fit check asks and what follows from it, for those who know the method."""
     question = (
         "The estimate rests on one assumption: each class looks in this bag as it looked in "
@@ -656,6 +662,11 @@ def fit_meaning(check: FitVerdict) -> list[str]:
         conclusion = (
             "Take the estimate with care: look at the instances that fit worst, and label some "
             "of this bag's instances to train on if you can."
+        )
+    elif columns_changed:
+        conclusion = (
+            "The scores do not contradict the assumption, but columns do: look at what became of "
+            "them before you take the shares for right."
         )
     elif not check.cross_fitted:
         conclusion = "The check found no contradiction to the assumption where it looked."

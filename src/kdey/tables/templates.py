@@ -130,12 +130,16 @@ class ColumnTemplates:
         Number of columns of X, of which some may have been left out.
     known_words : uint64 array of shape (w,)
         Sorted hashes of the words that training knows.
+    n_candidates : int
+        Number of columns among which the labels of training chose these; the correction for many
+        columns counts all of them. Zero where labels chose none.
     """
 
     columns: tuple[CheckedColumn, ...]
     counts: Array
     n_columns: int
     known_words: NDArray[np.uint64]
+    n_candidates: int = 0
 
     def __len__(self) -> int:
         """Return the number of columns d."""
@@ -245,7 +249,9 @@ def learn_columns(
             for column, own in zip(made, codes, strict=True)
         ]
     )
-    return ColumnTemplates(tuple(made), counts, reader.n_columns, known)
+    by_labels = schema is None and reader.is_numeric and reader.is_selected_by_labels
+    n_candidates = reader.n_columns if by_labels else 0
+    return ColumnTemplates(tuple(made), counts, reader.n_columns, known, n_candidates)
 
 
 @dataclass(frozen=True, eq=False)
@@ -622,6 +628,11 @@ class _Reader:
             return found
         column: NDArray[Any] = self.matrix[:, position]
         return column
+
+    @property
+    def is_selected_by_labels(self) -> bool:
+        """Whether :meth:`selected` looks at the classes."""
+        return self.n_columns > MOST_COLUMNS and not self.is_sparse
 
     def selected(self, by_class: _ClassCounts) -> list[int]:
         """Return the positions of the columns that are kept, ascending."""
