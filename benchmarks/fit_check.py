@@ -38,7 +38,7 @@ from threadpoolctl import threadpool_limits
 from kdey import PACC, Bags, KDEyML
 from kdey.bags import as_bags
 from kdey.diagnostics import FitChecker
-from kdey.diagnostics.columns import check_columns
+from kdey.diagnostics.column_check import check_columns
 from kdey.tables.templates import learn_columns
 from summaries import RAW, RESULTS, read_raw, read_summary, update_summary
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from kdey._display import muted
 from kdey._fingerprints import row_hashes
 from kdey.bags import Array, Bags
-from kdey.diagnostics.columns import bin_counts, check_columns
+from kdey.diagnostics.column_check import bin_counts, check_columns
 from kdey.diagnostics.fold_models import one_model_each
 from kdey.diagnostics.score_check import DEFAULT_CHECK_LEVEL, FitCheck, FitChecker, sample_bags
 from kdey.diagnostics.unknown_share import unknown_share_bound

@@ -390,7 +390,7 @@ class _Run:
             reason = "shares of strata were put together"
         if reason is not None or rows.column_codes is None or model.columns is None:
             return [NotChecked(reason or NO_COLUMNS)] * len(groups)
-        from kdey.diagnostics.columns import check_columns  # slow to import
+        from kdey.diagnostics.column_check import check_columns  # slow to import
 
         offsets = offsets_of(self.sizes)
         positions = np.arange(offsets[-1], dtype=np.int64)

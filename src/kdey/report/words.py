@@ -26,7 +26,7 @@ from kdey import status
 from kdey._display import count_of
 from kdey.bags import Array
 from kdey.diagnostics import FitVerdict
-from kdey.diagnostics.columns import benjamini_hochberg
+from kdey.diagnostics.column_check import benjamini_hochberg
 from kdey.intervals import Estimate, Estimates, difference
 from kdey.intervals.checks import Checks, ColumnVerdict, NotChecked, unknown_sentence
 from kdey.intervals.display import bag_names

@@ -1,8 +1,8 @@
 """How the values of each column lie in each class of training: counts in a few bins.
 
 :class:`ColumnTemplates` is what the column check keeps of the features
-(:mod:`kdey.diagnostics.columns`). It holds counts and the ends of bins, never a training row, and
-takes kilobytes.
+(:mod:`kdey.diagnostics.column_check`). It holds counts and the ends of bins, never a training row,
+and takes kilobytes.
 
 * A number has eight bins with about as many training values each, and bins for values below and
   above all of training and for missing ones. A value that an eighth of the rows share, such as the

@@ -13,7 +13,7 @@ from scipy.stats import chi2, norm
 
 import kdey
 from kdey.bags import Bags
-from kdey.diagnostics.columns import (
+from kdey.diagnostics.column_check import (
     benjamini_hochberg,
     bin_counts,
     check_columns,
