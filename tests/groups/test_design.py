@@ -213,7 +213,7 @@ def test_designs_that_cannot_be(
 
 def test_a_column_is_a_key_or_part_of_the_design(q: Any, frame: pd.DataFrame) -> None:
     with pytest.raises(ValueError, match="'region' is a key of the groups"):
-        ask(q, frame, strata="region")
+        ask(q, frame, clusters="region")
     with pytest.raises(ValueError, match="no column 'wt_column'"):
         ask(q, frame, weights="wt_column")
     renamed = frame.rename(columns={"region": "verdict"})

@@ -25,7 +25,7 @@ def trees() -> SimpleNamespace:
     return load("compare_trees")
 
 
-OPTIONS = SimpleNamespace(tolerance=1e-10, ignore_texts=False)
+OPTIONS = SimpleNamespace(tolerance=1e-10, ignore_texts=False, wording=())
 
 
 def case(*numbers: float, texts: tuple[str, ...] = (), error: str = "") -> Any:

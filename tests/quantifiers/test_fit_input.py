@@ -457,7 +457,7 @@ def test_columns_that_are_numbered_must_be_in_order() -> None:
             ask(frame[[2, 0, 1, 3]])
     with pytest.raises(ValueError, match="numbered, but not in order"):
         kdey.PACC().fit(frame[[3, 2, 1, 0]], y)
-    with pytest.raises(ValueError, match="texts as names, got 0"):
+    with pytest.raises(ValueError, match="texts for names, got 0"):
         kdey.predict_groups(q, frame)
 
 

@@ -436,8 +436,7 @@ class AnalyticUncertainty(Uncertainty):
     def _scaled(self, moved: Array) -> Array:
         variances = self.template_covariance()
         assert variances is not None, "that of analytic intervals is known"
-        shown = np.maximum((moved**2).sum(axis=0), np.finfo(np.float64).tiny)
-        return np.asarray(moved * np.sqrt(np.diag(variances) / shown))
+        return np.asarray(moved @ _root(moved.T @ moved, inverse=True) @ _root(variances))
 
     def freedom(self) -> float:
         """Return the harmonic mean of the degrees of freedom of the classes."""
@@ -447,6 +446,17 @@ class AnalyticUncertainty(Uncertainty):
     def region(self, confidence: float) -> Region:
         """Return the joint region of all classes."""
         return region_from_covariance(self.centre(), self.covariance(), self.freedom(), confidence)
+
+
+def _root(covariance: Array, inverse: bool = False) -> Array:
+    """Return the symmetric root of a covariance (k, k), or that of its pseudo-inverse.
+
+    Changes of shares sum to zero, and still do after both.
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    kept = values > 1e-12 * max(values[-1], np.finfo(np.float64).tiny)  # the rest is rounding
+    roots = np.sqrt(values[kept])
+    return np.asarray((vectors[:, kept] * (1.0 / roots if inverse else roots)) @ vectors[:, kept].T)
 
 
 def _signs(n_rows: int) -> Array:

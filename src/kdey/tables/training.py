@@ -251,6 +251,9 @@ def repeated_ids_note(frame: Any, label: str | None = None) -> str:
     label : str, optional
         Name of the label column.
     """
+    names = getattr(frame, "column_names", frame.columns)  # of Arrow and of the others
+    if not all(isinstance(name, str) for name in names):
+        return ""
     table = as_frame(frame)
     if len(table) < ID_ROWS:
         return ""
