@@ -201,7 +201,7 @@ class TrainingTable:
     hint: str = ""
 
     @property
-    def drawn(self) -> dict[str, NDArray[Any] | None]:
+    def drawn(self) -> dict[str, Any]:
         """How rows were drawn, as ``fit`` takes it."""
         return {"clusters": self.clusters, "strata": self.strata}
 
