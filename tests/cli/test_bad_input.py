@@ -361,3 +361,44 @@ def test_a_typo_is_answered_without_scikit_learn(tmp_path: Path) -> None:
     answers = [line.lower() for line in done.stderr.splitlines() if line.startswith("Error: ")]
     wanted = ["did you mean"] * 10 + ["no such file"] * 6
     assert all(want in text for want, text in zip(wanted, answers, strict=True)), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--drift", "nan"), "--drift takes a number of at least 1, got nan"),
+        (("--drift", "1.2", "--by", "drift_low"), "'drift_low' has the name of a column of the"),
+        (("--label-noise", "bad=0.1", "--label-noise", "bad=0.2"), "gives 'bad' twice"),
+        (("--strata", "shop", *("--stratum-share", "A=1") * 2), "--stratum-share gives 'A' twice"),
+        (("--by", "shop", *("--key-type", "shop=text", "--key-type", "shop=integer")), "twice"),
+    ],
+)
+def test_options_that_contradict_themselves(
+    tmp_path: Path, model: Path, options: tuple[str, ...], says: str
+) -> None:
+    table = write(tmp_path / "t.csv", without(rows(), "kind"))
+    refused("estimate", model, table, *options, says=(says,))
+
+
+def test_weights_whose_sum_would_be_infinite(estimating: Any) -> None:
+    table = [{**row, "w": 1e308 if i < 5 else 1} for i, row in enumerate(rows())]
+    estimating(table, "--weights", "w", says=("must have a weight", "row 2 has '1e+308'"))
+
+
+@pytest.mark.parametrize(
+    ("cell", "says"),
+    [
+        ("1,234.5", "if it parts thousands, write the numbers without"),
+        ("12 kg", "correct it, or make it empty if it is missing"),
+        ("n/k", "--missing-values n/k"),
+    ],
+)
+def test_what_to_do_about_a_text_depends_on_the_text(estimating: Any, cell: str, says: str) -> None:
+    estimating(changed(rows(), 3, length=cell), says=("column 'length' must hold numbers", says))
+
+
+def test_a_warning_of_a_leak_names_the_option(tmp_path: Path) -> None:
+    table = [{**row, "leak": row["kind"].upper()} for row in rows()]
+    path = write(tmp_path / "t.csv", table)
+    result = run("fit", path, "--label", "kind", *FAST, "-o", tmp_path / "m.kdey")
+    assert "leave out (--ignore leak) what was made from the label" in result.stderr

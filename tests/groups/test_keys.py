@@ -359,3 +359,28 @@ def test_partitions_show_together_how_dates_are_written() -> None:
     assert done["day"].nunique() == 2
     expected = predict_groups(Q, frame, **rest).to_frame()
     np.testing.assert_allclose(done["estimate"], expected["estimate"])
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
+def test_two_instants_of_one_reading_of_the_clock_are_two_groups(make: Any) -> None:
+    """When clocks are put back, 02:30 comes twice; in Python the two instants are equal."""
+    instants = pd.to_datetime(["2026-10-25 00:30", "2026-10-25 01:30"] * 15, utc=True)
+    local = instants.tz_convert("Europe/Berlin")
+    frame = make(pd.DataFrame(table_of(list(range(30)), "row")).assign(k=local))
+    found = groups(frame)
+    assert [n for _, n, _ in found] == [15, 15]
+    assert [key[-6:] for key, _, _ in found] == ["+02:00", "+01:00"]
+
+
+def test_a_format_without_a_year_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"date_format must say where the year is.*'%d\.%m'"):
+        asked_format("%d.%m")
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"), [("2025", "'%Y'"), ("20250131", "'%Y%m%d'"), ("45292", "'excel'")]
+)
+def test_the_format_that_a_message_names_fits_the_number(text: str, hint: str) -> None:
+    frame = pd.DataFrame(table_of([text] * 30, "t"))
+    with pytest.raises(ValueError, match=f"date_format={hint}"):
+        predict_groups(Q, frame, **keywords(scores=SCORES, time="t", every="1y"))

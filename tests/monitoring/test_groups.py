@@ -236,3 +236,16 @@ def test_a_history_of_an_older_format_says_what_to_do(tmp_path: Path) -> None:
         pq.write_table(table.replace_schema_metadata({b"kdey history": json.dumps(facts)}), path)
         with pytest.raises(HistoryError, match=advice):
             read_history(path)
+
+
+@pytest.mark.parametrize("first", [[1, 2], ["1", "2"], [True, False]])
+def test_groups_are_known_by_the_same_text_in_every_type(
+    quantifier: Any, tmp_path: Path, first: list[Any]
+) -> None:
+    """Whole numbers become floats where one is missing: a shop keeps its history all the same."""
+    path = tmp_path / "h.parquet"
+    later = ["true", "false"] if first[0] is True else [1.0, 2.0]
+    for number, names in enumerate((first, later)):
+        table = pd.concat([frame(10 * number + i, shop=name) for i, name in enumerate(names)])
+        monitor(quantifier, table, path, period=number, groups="shop", scores=SCORES, settings=CALM)
+    assert len({p.group for p in read_history(path).periods}) == 2

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from kdey.tables.columns import parse_number
@@ -247,3 +248,24 @@ def test_a_cell_that_goes_on_after_its_quote_is_pointed_out(tmp_path: Path) -> N
     path.write_text('shop,size,x\na,"1,5",2\n"b,"1,5",3\n"c" ,"say ""x""",4\n')
     [note] = TableFile.open(str(path)).notes
     assert note.startswith('line 3 goes on after the closing quote (") of a cell: if a quote')
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx"])
+@pytest.mark.parametrize("said", ["-999", "-999.0"])
+def test_a_number_that_means_missing_does_so_however_it_is_written(
+    tmp_path: Path, ending: str, said: str
+) -> None:
+    table = pl.DataFrame({"key": [-999.0, 1.0], "x": [-999.0, 1.5], "n": [7, -999]})
+    path = tmp_path / f"t.{ending}"
+    writers = {"csv": table.write_csv, "parquet": table.write_parquet, "xlsx": table.write_excel}
+    writers[ending](path)
+    frame = TableFile.open(str(path), ReadOptions(missing_values=(said,))).read(keys=["key"])
+    assert frame["key"].null_count() == 0
+    assert [frame[name].is_null().to_list() for name in "xn"] == [[True, False], [False, True]]
+
+
+def test_texts_that_mean_missing_are_found_in_every_kind_of_text_column(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"x": ["a.b", "axb", " a.b "]}).write_parquet(path)  # polars writes large strings
+    frame = TableFile.open(str(path), ReadOptions(missing_values=("a.b",))).read()
+    assert frame["x"].is_null().to_list() == [True, False, True]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import csv
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -61,12 +62,14 @@ def settings(texts: Iterable[str], option: str) -> dict[str, Any]:
 
 def kinds_of(texts: Iterable[str], option: str, kinds: Sequence[str]) -> dict[str, Any]:
     """Return the kinds of columns in ``NAME=KIND`` options; a name may contain "="."""
-    chosen = {}
+    chosen: dict[str, Any] = {}
     for text in texts:
         name, equals, kind = text.rpartition("=")
         if not equals or kind not in kinds:
             *first, last = (f"NAME={known}" for known in kinds)
             raise click.UsageError(f"{option} takes {', '.join(first)} or {last}, got {text!r}")
+        if chosen.get(name, kind) != kind:
+            raise click.UsageError(f"{option} gives {name!r} twice")
         chosen[name] = kind
     return chosen
 
@@ -464,6 +467,7 @@ def stratum_shares_of(options: Mapping[str, Any]) -> dict[str, float] | None:
             equals = ""
         if not equals or not name:
             raise click.UsageError(f"--stratum-share takes NAME=NUMBER, got {text!r}")
+    _refuse_repeated(options["stratum_shares"], "--stratum-share")
     return shares or None
 
 
@@ -529,7 +533,16 @@ def noise_of(texts: Sequence[str], option: str, classes: NDArray[Any]) -> Any:
         if not equals:
             raise click.UsageError(f"{option} takes one NUMBER, or CLASS=NUMBER of several classes")
         rates[_class(name.strip(), known, option)] = rate
+    _refuse_repeated(texts, option)
     return rates or None
+
+
+def _refuse_repeated(texts: Iterable[str], option: str) -> None:
+    """Raise click.UsageError where ``NAME=VALUE`` options give one name twice."""
+    counts = Counter(text.rpartition("=")[0].strip() for text in texts)
+    for name, count in counts.items():
+        if count > 1:
+            raise click.UsageError(f"{option} gives {name!r} twice")
 
 
 def _listed(text: str) -> list[str]:

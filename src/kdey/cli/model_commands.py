@@ -6,6 +6,7 @@ Each parses its options, calls the library and prints; Python does the same by t
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import sys
 import textwrap
@@ -134,6 +135,12 @@ def estimate(model: str, table: str, **options: Any) -> None:
         raise click.UsageError("--fail-on-misfit needs the fit check: leave --no-check-fit out")
     if options["drift"] is not None and options["wide"]:
         raise click.UsageError("--drift adds columns to rows of classes: leave --wide out")
+    if options["drift"] is not None and (
+        taken := {*names(options["by"]), options["time"]} & _DRIFT
+    ):
+        raise click.UsageError(f"key column {min(taken)!r} has the name of a column of the result")
+    if options["drift"] is not None and not math.isfinite(options["drift"]):
+        raise click.UsageError(f"--drift takes a number of at least 1, got {options['drift']}")
     quantifier, groups = _estimate_groups(model, table, options)
     table_of_groups = groups.to_frame("pyarrow", wide=options["wide"])
     if options["drift"] is not None:
@@ -143,6 +150,9 @@ def estimate(model: str, table: str, **options: Any) -> None:
     _report_verdicts(groups)
     if options["fail_on_misfit"]:
         _fail_on_misfit(groups)
+
+
+_DRIFT = frozenset(("drift_low", "drift_high"))
 
 
 def _with_drift(table: pa.Table, groups: Estimates, factor: float) -> pa.Table:

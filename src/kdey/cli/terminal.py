@@ -272,7 +272,7 @@ def reworded(text: str) -> str:
     line = " ".join(text.split())
     for pattern, replacement in _REWORDED:
         line = re.sub(pattern, replacement, line)
-    return line
+    return in_options(line)
 
 
 @contextmanager

@@ -63,6 +63,9 @@ if TYPE_CHECKING:
     from kdey.tables.columns import Frame
 
 
+#: Squares of larger weights, and sums of many, would be infinite.
+_LARGEST_WEIGHT = 1e150
+
 #: Called with a number of rows each time that so many more are done.
 OnRows: TypeAlias = Callable[[int], object]
 
@@ -472,10 +475,9 @@ class TableScorer:
                 _refuse(wrong, frame, chosen, first, "a probability above 0 and at most 1")
         if request.weights is not None:
             design["weights"] = weights = self._numbers(frame, request.weights, first)
-            wrong = ~((weights >= 0) & np.isfinite(weights))
-            _refuse(
-                wrong, frame, request.weights, first, "a weight of at least zero that is finite"
-            )
+            wrong = ~((weights >= 0) & (weights <= _LARGEST_WEIGHT))
+            what = f"a weight of at least zero that is finite (at most {_LARGEST_WEIGHT:g})"
+            _refuse(wrong, frame, request.weights, first, what)
         if request.clusters is not None:
             design["clusters"] = _encoded(frame, request.clusters, first)
         if strata is not None:

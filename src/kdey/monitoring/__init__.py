@@ -61,6 +61,7 @@ from kdey.report.sections import MOST_ROWS, group_records, groups_table
 from kdey.report.share_figures import MOST_CLASSES, Marks, time_figure
 from kdey.report.shown_groups import GroupTable, group_table
 from kdey.report.words import quoted
+from kdey.tables.columns import canonical_text
 from kdey.tables.output import Cell, Heading, Row, Table
 
 __all__ = [
@@ -263,7 +264,7 @@ def _named_groups(scored: ScoredTable, period: Any, by: str | None) -> list[tupl
                 what = "group" if column == by else "time"
                 raise ValueError(f"column {column!r} lacks the {what} of some rows")
         values = dict(zip(scored.keys.names, key, strict=True))
-        group = "" if by is None else str(values.pop(by))
+        group = "" if by is None else canonical_text(values.pop(by))
         found.append((period_name(next(iter(values.values()), period)), group))
     return found
 

@@ -180,8 +180,11 @@ def value_tokens(column: Series, values: list[Any]) -> list[Any]:
     """
     import narwhals as nw
 
-    typed = column.dtype not in (nw.Object, nw.Unknown, nw.List, nw.Array, nw.Struct)
-    return values if typed else typed_tokens(str(column.name), values)
+    if column.dtype in (nw.Object, nw.Unknown, nw.List, nw.Array, nw.Struct):
+        return typed_tokens(str(column.name), values)
+    # When clocks are put back, the two instants of one reading are equal in Python.
+    zoned = getattr(column.dtype, "time_zone", None) is not None
+    return [(value, getattr(value, "fold", 0)) for value in values] if zoned else values
 
 
 def typed_tokens(name: str, values: list[Any]) -> list[Any]:
@@ -441,15 +444,28 @@ def numbers(
     if None in values:
         texts = [text for text in dict.fromkeys(column.to_list()) if known[text] is None]
         odd = [text.strip() for text in texts if isinstance(text, str)]
-        cure = (
-            ": correct it or, if it is missing, make it empty or say so where a file is read "
-            f"(missing_values={odd[:4]!r})"
-        )
         raise ValueError(
             f"column {column.name!r} must hold numbers, but {first_text(column, first, decimal)}"
-            f"{cure if odd else ''}"
+            f"{_cure(odd)}"
         )
     return np.array(values, dtype=dtype)
+
+
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:([,.'\s\u2019])\d{3})(?:\1\d{3})*(?:[.,]\d+)?")
+
+
+def _cure(odd: Sequence[str]) -> str:
+    """Return what to do about texts in a column of numbers."""
+    if not odd:
+        return ""
+    if any(map(_THOUSANDS.fullmatch, odd)):
+        return ": if it parts thousands, write the numbers without (1234.5)"
+    if any(any(map(str.isdigit, text)) for text in odd):  # a number in some way, and not missing
+        return ": correct it, or make it empty if it is missing"
+    return (
+        ": correct it or, if it is missing, make it empty or say so where a file is read "
+        f"(missing_values={list(odd[:4])!r})"
+    )
 
 
 def finite_numbers(

@@ -36,6 +36,8 @@ _LAST_SERIAL, _NO_SERIAL = 2_958_466.0, 60
 #: Directives of strftime that tell the time of day.
 _CLOCK_DIRECTIVES = re.compile(r"%-?[HIMSfXcpT]")
 
+_YEAR_DIRECTIVES = re.compile(r"%[YyGcx]")
+
 
 @dataclass(frozen=True)
 class TimeFormat:
@@ -268,8 +270,13 @@ class TimeFormatFinder:
         return (
             f"time column {self.name!r} must hold dates such as 2024-01-31 or 2024-01-31T12:00, "
             f"but row {row} has {text[:40]!r}: say how its dates are written, such as "
-            f"date_format='{EXCEL if odd == 'integer' else '%d.%m.%Y'}'"
+            f"date_format='{_likely_format(text) if odd == 'integer' else '%d.%m.%Y'}'"
         )
+
+
+def _likely_format(digits: str) -> str:
+    """Return the format that a whole number in the place of a date probably has."""
+    return {4: "%Y", 8: "%Y%m%d"}.get(len(digits), EXCEL)
 
 
 def _shape(text: str) -> str:
@@ -300,7 +307,17 @@ def asked_format(date_format: str, has_clock: bool = False) -> TimeFormat:
     date_format : str
     has_clock : bool
         Whether the time of day of serial numbers is wanted.
+
+    Raises
+    ------
+    ValueError
+        If the format has no year.
     """
     if date_format == EXCEL:
         return TimeFormat("excel", has_clock=has_clock)
+    if _YEAR_DIRECTIVES.search(date_format) is None:
+        raise ValueError(
+            f"date_format must say where the year is, such as '%d.%m.%Y', got {date_format!r}: "
+            "without it every date would be one of 1900"
+        )
     return TimeFormat("pattern", date_format, bool(_CLOCK_DIRECTIVES.search(date_format)))

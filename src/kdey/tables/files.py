@@ -382,21 +382,43 @@ class TableFile:
         return arrow.input_stream(raw, compression="gzip" if self.kind == "gzip" else None)
 
     def _without_missing(self, table: Any, keys: Sequence[str]) -> Any:
-        """Return a table in which texts that mean a missing value are null, but for keys."""
+        """Return a table in which values that mean a missing one are null, but for keys.
+
+        A number means so however it is written: -999 is -999.0 too, and a cell of Parquet or Excel.
+        """
         if not self.options.missing_values:
             return table
         arrow = _arrow()
         from pyarrow import compute
 
-        spellings = arrow.array(list(self.options.missing_values), arrow.string())
+        meant = self.options.missing_values
+        pattern = rf"\A(?:{'|'.join(map(_spellings, meant))})\z"
+        spelt = [parse_number(text.replace(",", ".")) for text in meant]
+        numbers = arrow.array([n for n in spelt if n is not None and n == n], arrow.float64())
         for position, column in enumerate(table.schema):
-            if column.name in keys or not arrow.types.is_string(column.type):
+            values, kind = table.column(position), column.type
+            if column.name in keys:
                 continue
-            texts = table.column(position)
-            is_missing = compute.is_in(compute.utf8_trim_whitespace(texts), value_set=spellings)
-            cleared = compute.if_else(is_missing, arrow.scalar(None, column.type), texts)
+            if arrow.types.is_string(kind) or arrow.types.is_large_string(kind):
+                trimmed = compute.utf8_trim_whitespace(values)
+                is_missing = compute.match_substring_regex(trimmed, pattern)
+            elif len(numbers) and (arrow.types.is_integer(kind) or arrow.types.is_floating(kind)):
+                floats = values.cast(arrow.float64(), safe=False)
+                is_missing = compute.is_in(floats, value_set=numbers)
+            else:
+                continue
+            cleared = compute.if_else(is_missing, arrow.scalar(None, kind), values)
             table = table.set_column(position, column.name, cleared)
         return table
+
+
+def _spellings(text: str) -> str:
+    """Return a pattern of a text that means a missing value; a number may have further zeros."""
+    number = re.fullmatch(r"([+-]?\d+)(?:[.,](\d*?)0*)?", text, re.ASCII)
+    if number is None:
+        return re.escape(text)
+    whole, fraction = re.escape(number[1]), number[2]
+    return rf"{whole}[.,]{fraction}0*" if fraction else rf"{whole}(?:[.,]0*)?"
 
 
 def _source(path: Path) -> Path | bytes:
