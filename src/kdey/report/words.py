@@ -263,7 +263,8 @@ def change_withstands_drift(periods: Estimates | None) -> list[str]:
     clear = (change.low > 0.0) | (change.high < 0.0)
     if not clear.any():
         return []
-    i = int(np.argmax(np.where(clear, np.abs(change.difference), -1.0)))
+    # Rounded, since with two classes both change by as much.
+    i = int(np.argmax(np.where(clear, np.abs(change.difference).round(9), -1.0)))
     names, verb = bag_names(periods), "rose" if change.difference[i] > 0 else "fell"
     what = f"“{change.classes[i]}” {verb} from {names[0]} to {names[-1]}"
     return [_stands(what, change.tipping_point(change.classes[i]))]
