@@ -726,7 +726,12 @@ def sampled_bags(
         if isinstance(given, str):
             raise ValueError(
                 f"{name}={given!r} names a column of a table, and this is a bag: give "
-                "variance_strata, one id per instance"
+                + (
+                    "variance_strata, one id per instance"
+                    if name == "variance_strata"
+                    else "predict_groups a data frame with this column (by=() for one group); "
+                    "variance_strata, one id per instance, decides the variance only"
+                )
             )
     codes = None if clusters is None else cluster_codes(clusters, bags.pool_size)
     if options.variance_strata is None:

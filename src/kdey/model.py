@@ -347,19 +347,18 @@ class Model(_BaseModel):
 
     def _digest(self) -> str:
         training = self.training
-        arrays: list[NDArray[Any]] = [self.prevalence, self.row_map.templates]
+        arrays: list[NDArray[Any] | None] = [self.prevalence, self.row_map.templates]
         if training is not None:
-            arrays += [
-                part
-                for part in (
-                    *(training.posteriors, training.labels),
-                    *(training.weights, training.clusters),
-                )
-                if part is not None
-            ]
+            weights = training.weights
+            if training.strata is not None:
+                # Templates of two strata are made of the same instances, weighted otherwise.
+                used = np.ones(len(training.labels)) if weights is None else weights
+                arrays, weights = [training.strata], np.sign(used)
+            arrays += [training.posteriors, training.labels, weights, training.clusters]
         digest = hashlib.sha256(repr((self.row_spec, self.matching)).encode())
         for array in arrays:
-            digest.update(np.ascontiguousarray(array).tobytes())
+            if array is not None:
+                digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
     def with_training(self, training: TrainingPosteriors, n_threads: int = 1) -> Model:

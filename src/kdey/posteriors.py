@@ -90,7 +90,8 @@ class TrainingPosteriors:
         that of all, :math:`s^2 = n / (n + m_0)`, where m_0 is the variance of instances within
         strata divided by that of the strata's means. The best prediction of these means has
         :math:`s^2` for s; the root makes the variance that the weights show equal to the mean
-        square error of that prediction. Where strata look alike nothing changes.
+        square error of that prediction. Where strata look alike nothing changes. Instances of a
+        cluster, which err together, count for as much as the sums over clusters show.
         """
         assert self.strata is not None, "instances have strata"
         weights = np.ones(len(self.labels)) if self.weights is None else self.weights.copy()
@@ -100,11 +101,12 @@ class TrainingPosteriors:
             own = self.strata[rows] == stratum
             if not own.any():
                 continue
-            within, between = _variances_of_strata(points[rows], self.strata[rows])
-            share = own.sum() * between / (own.sum() * between + within) if between > 0 else 0.0
-            share = math.sqrt(share)
+            w = weights[rows]
+            units = None if self.clusters is None else self.clusters[rows]
+            within, between = _variances_of_strata(points[rows], w, self.strata[rows], units)
+            n = len(rows) * w[own].sum() / w.sum()
+            share = math.sqrt(n * between / (n * between + within)) if between > 0 else 0.0
             if share > 0:
-                w = weights[rows]
                 part = np.where(own, w, 0.0) * (w.sum() / w[own].sum())
                 # Every row keeps some weight, so that strata have rows in common.
                 weights[rows] = (1.0 - share) * w + share * part
@@ -116,18 +118,33 @@ class TrainingPosteriors:
 _LEAST_WITHIN = 1e-6
 
 
-def _variances_of_strata(points: NDArray[np.float64], strata: Indices) -> tuple[float, float]:
-    """Return the variances of points (n, d) within strata and between the means of these."""
-    _, codes, counts = np.unique(strata, return_inverse=True, return_counts=True)
-    n, n_strata = len(points), len(counts)
-    if n_strata < 2 or n <= n_strata:
+def _variances_of_strata(
+    points: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    strata: Indices,
+    clusters: Indices | None,
+) -> tuple[float, float]:
+    """Return the variances of points (n, d) within strata and between the means of these.
+
+    The former, divided by the share of a stratum in n instances, is that of the error of its mean.
+    """
+    n, codes = len(points), np.unique(strata, return_inverse=True)[1]
+    w = weights * (n / weights.sum())
+    masses = np.bincount(codes, weights=w)
+    n_strata, d = len(masses), points.shape[1]
+    means, units = np.zeros((n_strata, d)), np.arange(n)
+    np.add.at(means, codes, points * w[:, None])
+    means /= masses[:, None]
+    if clusters is not None:  # those of a stratum, if they are in several
+        units = np.unique(np.stack([clusters, codes]), axis=1, return_inverse=True)[1].ravel()
+    n_units = int(units.max()) + 1
+    if n_strata < 2 or n_units <= n_strata:
         return 1.0, 0.0
-    means = np.zeros((n_strata, points.shape[1]))
-    np.add.at(means, codes, points)
-    means /= counts[:, None]
-    within = float(((points - means[codes]) ** 2).sum()) / (n - n_strata)
-    squares = float(counts @ ((means - points.mean(axis=0)) ** 2).sum(axis=1))
-    typical = (n - (counts**2).sum() / n) / (n_strata - 1)
+    sums = np.zeros((n_units, d))
+    np.add.at(sums, units, (points - means[codes]) * w[:, None])
+    within = float((sums**2).sum()) / n * n_units / (n_units - n_strata)
+    squares = float(masses @ ((means - masses @ means / n) ** 2).sum(axis=1))
+    typical = (n - (masses**2).sum() / n) / (n_strata - 1)
     between = max((squares / (n_strata - 1) - within) / typical, 0.0)
     return max(within, _LEAST_WITHIN * between), between
 

@@ -15,6 +15,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import kdey
+from kdey._fingerprints import text_hashes
 
 from .cases import FAST, rows, run, without, write
 
@@ -332,3 +333,30 @@ def test_training_clusters(tmp_path: Path) -> None:
     lines[3]["patient"] = ""
     missing = run("fit", write(table, lines), *fast, "--clusters", "patient", "-o", model)
     assert "has no id of a cluster in row 5" in missing.stderr
+
+
+def test_training_strata(tmp_path: Path) -> None:
+    lines = [{**line, "shop": i % 3} for i, line in enumerate(rows())]
+    table, model = write(tmp_path / "train.csv", lines), tmp_path / "m.kdey"
+    fast = ("--label", "kind", "--ignore", "day", *FAST)
+    result = run("fit", table, *fast, "--strata", "shop", "-o", model)
+    assert result.exit_code == 0, result.output
+    quantifier = kdey.load(model)
+    codes = text_hashes([str(line["shop"]) for line in lines]).view(np.int64)
+    np.testing.assert_array_equal(quantifier.training_.strata, codes)
+    assert "shop" not in quantifier.model_.table_schema.feature_names
+    new = write(tmp_path / "new.csv", [{**line, "kind": ""} for line in lines])
+    made = run("estimate", model, new, "--by", "shop", "--strata", "shop")
+    assert "classes may look different in each stratum" in made.output
+    expected = kdey.predict_groups(quantifier, new, "shop", options=kdey.Options(strata="shop"))
+    found = [float(line["estimate"]) for line in parsed(made.stdout)]
+    assert_allclose(found, expected.estimate.ravel(), atol=1e-9)
+    both = run("fit", table, *fast, "--strata", "kind", "-o", model)
+    assert "the column of strata 'kind' must not be the label" in both.stderr
+    counted = (*fast[:4], "--method", "cc", "--strata", "shop")
+    refused = run("fit", table, *counted, "-o", model)
+    assert refused.exit_code == 2
+    assert "keeps no training posteriors" in refused.stderr
+    lines[3]["shop"] = ""
+    missing = run("fit", write(table, lines), *fast, "--strata", "shop", "-o", model)
+    assert "has no id of a stratum in row 5" in missing.stderr

@@ -87,6 +87,23 @@ def test_recall_has_the_interval_of_training() -> None:
     assert high - low == pytest.approx(2 * 1.96 * np.sqrt(own * (1 - own) / 2000), rel=0.05)
 
 
+def test_repeated_rows_of_a_cluster_know_no_more() -> None:
+    _, P, y = fitted(n=60)
+    times = np.repeat(np.arange(len(P)), 9)
+    bag, _ = draw([500, 500, 500], np.random.default_rng(2))
+
+    def widths(**given: Any) -> np.ndarray:
+        q = kdey.PACC().fit_posteriors(P[times], y[times], **given)
+        made = kdey.estimate_performance(q, q.estimate_posteriors(bag, check_fit=False))
+        return np.array([np.ptp(made.of("recall", label)[1:]) for label in range(3)])
+
+    q = kdey.PACC().fit_posteriors(P, y)
+    made = kdey.estimate_performance(q, q.estimate_posteriors(bag, check_fit=False))
+    once = np.array([np.ptp(made.of("recall", label)[1:]) for label in range(3)])
+    np.testing.assert_allclose(widths(clusters=times), once, rtol=0.15)
+    assert (widths() < 0.5 * once).all()
+
+
 def test_variance_is_that_of_a_simulation() -> None:
     """The spread of expected accuracy over redraws of training and bag is what intervals say."""
     values, widths = [], []

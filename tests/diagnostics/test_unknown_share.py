@@ -109,3 +109,16 @@ def test_weights_of_training_count_as_many_instances_as_they_are_worth() -> None
     np.testing.assert_allclose(equal, plain)
     uneven = score_histogram(P, labels, P, training_weights=rng.random(60))[0]
     assert (uneven.sum(axis=1) < 30).all()
+
+
+def test_clusters_of_training_count_as_many_instances_as_they_are_worth() -> None:
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 240)
+    y, times = np.arange(240) % 3, np.repeat(np.arange(240), 5)
+    once, own = score_histogram(P, y, P[:50])
+    again, _ = score_histogram(P[times], y[times], P[:50], training_clusters=times)
+    shares = [each / each.sum(axis=1, keepdims=True) for each in (again, once)]
+    np.testing.assert_allclose(*shares)
+    assert (again.sum(axis=1) < 1.2 * once.sum(axis=1)).all()
+    assert (again.sum(axis=1) > 0.5 * once.sum(axis=1)).all()
+    assert own.sum() == 50

@@ -138,7 +138,7 @@ def test_lonely_and_crossing_clusters() -> None:
         q.estimate_posteriors(p, clusters=np.arange(len(p)) % 7, options=alone)
     with pytest.raises(ValueError, match="one id per instance"):
         q.estimate_posteriors(p, options=Options(variance_strata=[1, 2]))
-    with pytest.raises(ValueError, match="names a column of a table"):
+    with pytest.raises(ValueError, match="predict_groups a data frame with"):
         q.estimate_posteriors(p, options=Options(strata="region"))
     with pytest.raises(ValueError, match="stratum 0 has 15"):
         q.estimate_posteriors(p, options=Options(variance_strata=strata, fpc=np.full(len(p), 9.0)))

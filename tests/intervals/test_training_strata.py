@@ -73,6 +73,53 @@ def test_weights_are_those_of_the_shrunk_mean():
         assert (w > 0).all()
 
 
+@pytest.mark.parametrize("given", [None, "weights"])
+def test_repeated_rows_of_a_cluster_say_no_more_of_a_stratum(given):
+    p, labels, strata = drawn(0, 0.7)
+    codes = text_hashes(strata).view(np.int64)
+    times = np.repeat(np.arange(len(p)), 1 + (np.arange(len(p)) % 4 if given else 7))
+    once = TrainingPosteriors(p, labels, strata=codes)
+    if given:  # weights of clusters are as repetitions
+        counts = np.bincount(times).astype(float)
+        once = TrainingPosteriors(p, labels, counts, clusters=np.arange(len(p)), strata=codes)
+    again = TrainingPosteriors(p[times], labels[times], clusters=times, strata=codes[times])
+    expected, found = once.in_stratum(NORTH).weights, again.in_stratum(NORTH).weights
+    for label in (0, 1):
+        own, repeated = labels == label, labels[times] == label
+        shares = expected[own] / expected[own].sum()
+        summed = np.bincount(times, weights=found * repeated)[own]
+        np.testing.assert_allclose(summed / summed.sum(), shares)
+        assert shares.max() > 1.01 * shares.min()
+    naive = TrainingPosteriors(p[times], labels[times], strata=codes[times]).in_stratum(NORTH)
+    assert np.ptp(naive.weights[labels[times] == 0]) > np.ptp(found[labels[times] == 0])
+
+
+def test_one_cluster_in_each_stratum_does_not_show_how_strata_differ():
+    p, labels, strata = drawn(0, 1.0)
+    codes = text_hashes(strata).view(np.int64)
+    training = TrainingPosteriors(p, labels, clusters=(strata == "north").astype(int), strata=codes)
+    np.testing.assert_array_equal(training.in_stratum(NORTH).weights, 1.0)
+
+
+def test_comparisons_of_strata_share_the_errors_of_templates():
+    p, labels, strata = drawn(3, 0.7, n=60)
+    quantifier = kdey.PACC().fit_posteriors(p, labels, strata=strata)
+    frame = table(1, 0.7, n=6000).assign(half=np.arange(6000) % 2)
+    both = groups(quantifier, frame, "half", check_fit=False)
+    change = kdey.difference(both[0], both[1])
+    cross = both[0].uncertainty.template_covariance(both[1].uncertainty)
+    total = both[0].covariance + both[1].covariance - cross - cross.T
+    assert change.shared
+    widths = [np.hypot(*(part.high - part.low for part in both))[1], (change.high - change.low)[1]]
+    assert widths[1] < 0.5 * widths[0]
+    assert widths[1] == pytest.approx(2 * 1.96 * np.sqrt(total[1, 1]), rel=0.15)
+    # A group that has one of the strata shares rows, and errors, with one that has the other.
+    north, south = groups(quantifier, frame, "shop", check_fit=False)
+    assert kdey.difference(north, south).shared
+    other = kdey.PACC().fit_posteriors(p, labels, strata=strata[::-1])
+    assert not kdey.difference(both[0], groups(other, frame, "half", check_fit=False)[0]).shared
+
+
 def test_strata_that_are_alike_or_unknown_change_nothing():
     p, labels, strata = drawn(0, 0.0)
     p = np.tile(p[:80], (3, 1))  # the same rows in every stratum

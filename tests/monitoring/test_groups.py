@@ -13,7 +13,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 
-from kdey import EMQ, PACC, estimate_performance
+from kdey import EMQ, PACC, Options, estimate_performance
 from kdey.diagnostics.performance import expected_accuracy
 from kdey.intervals.region import TEMPLATE_DRAWS
 from kdey.monitoring import (
@@ -159,6 +159,9 @@ def test_a_table_with_groups(quantifier: Any, tmp_path: Path) -> None:
     with pytest.raises(HistoryError, match="by column 'shop', not by column 'town'"):
         monitor(quantifier, later, path, period=3, groups="town", scores=SCORES)
     missing = table.assign(shop=[None, *table["shop"][1:]])
+    merged = Options(merge={"some": list(quantifier.classes_[:2])})
+    with pytest.raises(ValueError, match="a history has every class of the model"):
+        monitor(quantifier, later, path, period=3, scores=SCORES, options=merged)
     with pytest.raises(ValueError, match="lacks the group of some rows"):
         monitor(quantifier, missing, path, period=3, scores=SCORES)
 

@@ -19,6 +19,7 @@ import kdey
 from kdey import APP, GridSearchQ, Ordered, Quantifier, native
 from kdey.calibration import BCTS
 from kdey.rows.posterior import RatioMap
+from kdey.stacking import MemberWarning
 
 # The tests of the contract have a pool on the NumPy path too, without kernels.
 pytestmark = pytest.mark.skipif(
@@ -53,6 +54,23 @@ def test_the_answer_is_near_the_truth(fitted: Quantifier, bag: Any) -> None:
     assert np.abs(estimate.estimate - truth).mean() < 0.05
     assert (estimate.low <= truth + 0.03).all()
     assert (estimate.high >= truth - 0.03).all()
+
+
+def test_a_large_table_is_sampled(monkeypatch: pytest.MonkeyPatch, bag: Any) -> None:
+    monkeypatch.setattr("kdey.stacking.MOST_ROWS", 300)
+    X, y = data(1200)
+    weights, shops = np.where(y == 0, 2.0, 1.0), np.arange(1200) % 4
+    q = Quantifier("logistic regression", effort="low", random_state=0)
+    with pytest.warns(MemberWarning, match="1,200 training instances: a random sample of 30"):
+        q.fit(X, y, weights, clusters=np.arange(1200) // 2, strata=shops)
+    training = q.model_.training
+    assert 300 <= len(training.labels) <= 303
+    shares = np.bincount(training.labels) / len(training.labels)
+    np.testing.assert_allclose(shares, np.bincount(y) / 1200, atol=0.005)
+    np.testing.assert_array_equal(training.weights, np.where(training.labels == 0, 2.0, 1.0))
+    assert len(np.unique(training.clusters)) > 250
+    assert len(np.unique(training.strata)) == 4
+    assert np.abs(q.predict(bag[0]) - bag[1]).mean() < 0.05
 
 
 def test_it_is_maximum_likelihood_on_the_recalibrated_pool(fitted: Quantifier, bag: Any) -> None:

@@ -46,6 +46,21 @@ def test_names_of_classifiers() -> None:
     assert list(portfolio(linear, None, LOW)) == ["LogisticRegression"]
 
 
+def test_forests_of_large_tables_are_bounded() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(900, 4)).astype(np.float32), rng.integers(3, size=900)  # pure noise
+    (small, _), (large, _) = (
+        portfolio("extra trees", None, LOW, n_rows=n)["extra trees"] for n in (40_000, 60_000)
+    )
+    assert not small.bootstrap
+    forests = [forest.fit(X, y) for forest in (small, large)]
+    nodes = [[tree.tree_.node_count for tree in forest.estimators_] for forest in forests]
+    drawn = forests[1].estimators_[0].tree_.n_node_samples
+    assert large.max_samples == pytest.approx(1 / 3)
+    assert drawn.min() >= 5 * 0.5  # distinct rows of a leaf: rows are drawn with replacement
+    assert max(nodes[1]) < 0.2 * min(nodes[0])
+
+
 @pytest.mark.parametrize("classifiers", ["boosting", [], {}, ["extra trees", "no such"]])
 def test_unknown_names_and_nothing_are_refused(classifiers: Any) -> None:
     with pytest.raises(ValueError, match="classifiers"):

@@ -237,6 +237,7 @@ def table_options(options: Mapping[str, Any], file: TableFile) -> TableOptions:
         label_type=options["label_type"],
         decimal=file.decimal,
         clusters=options.get("clusters"),
+        strata=options.get("strata"),
     )
 
 

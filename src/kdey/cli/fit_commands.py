@@ -265,7 +265,7 @@ def fit_pool(
         say(f"finished classifiers are kept in {folder} as pickles, which can run code when read")
     return quantifier.fit(
         *(training.X, training.y),
-        clusters=training.clusters,
+        **training.drawn,
         progress=lambda step: say(progress_line(step)),
         cache=folder,
     )
@@ -387,6 +387,12 @@ def _some_rows(training: TrainingTable, seed: int) -> tuple[Any, Any]:
     "them whole, and intervals allow for them.",
 )
 @click.option(
+    "--strata",
+    metavar="COLUMN",
+    help="Shops, languages or seasons in which a class may look different: kdey estimate --strata "
+    "then has templates for each.",
+)
+@click.option(
     "--scores",
     multiple=True,
     help="Columns of held-out posteriors: no classifier is fitted. --method acc or cc: or one "
@@ -464,7 +470,7 @@ def _fit(
             return fit_pool(cast("Quantifier", quantifier), training, options)
         asked: bool | None = options["fold_models"]
         keep: bool | Literal["auto"] = "auto" if asked is None else asked
-        quantifier.fit(*(training.X, training.y), clusters=training.clusters, keep_fold_models=keep)
+        quantifier.fit(*(training.X, training.y), **training.drawn, keep_fold_models=keep)
     except ValueError as error:
         raise TableError(f"{table}: {error}") from error
     return quantifier
@@ -505,7 +511,7 @@ def _fit_scores(
     classes = np.unique(training.y)
     if len(scores) == 1 and quantifier.row_spec().needs == "decisions":
         decided = one_hot(training.X[:, 0], classes)
-        fitted = quantifier.fit_posteriors(decided, training.y, clusters=training.clusters)
+        fitted = quantifier.fit_posteriors(decided, training.y, **training.drawn)
         columns = [Column(scores[0], "feature", "decision", tuple(class_texts(classes)))]
     elif len(scores) == 1:
         raise ValueError(
@@ -519,7 +525,7 @@ def _fit_scores(
         if fault is not None:
             row = training.rows[fault[0]]
             raise ValueError(f"row {row} {fault[1]}: the scores must be posteriors")
-        fitted = quantifier.fit_posteriors(p, training.y, clusters=training.clusters)
+        fitted = quantifier.fit_posteriors(p, training.y, **training.drawn)
         columns = [Column(name, "feature", "score") for name in ordered]
     label = training.schema.with_role("label")
     known = TableSchema((*label, *columns), training.schema.decimal)

@@ -53,12 +53,12 @@ from kdey._display import (
     row_names,
     text_column,
 )
-from kdey.bags import Array, BagsLike, Indices
+from kdey.bags import Array, BagsLike, Indices, joined_clusters, offsets_of
 from kdey.intervals import Estimate, Estimates
 from kdey.intervals.analytic import AnalyticUncertainty
 from kdey.intervals.display import bag_names, in_library
 from kdey.intervals.estimate import collect_estimates
-from kdey.intervals.moments import features, regularised, selected_rows, smoothed
+from kdey.intervals.moments import ClassRows, features, regularised, selected_rows, smoothed
 from kdey.intervals.region import Uncertainty
 from kdey.labelled.shares import score_interval, upper_quantile
 from kdey.model import AnyModel, Fitted, Model, model_of
@@ -86,6 +86,8 @@ class LabelledDecisions:
         errors of shares and of recalls are correlated.
     seen : float
         Share of the labelled instances that each of the classifiers which decided was fitted on.
+    clusters : int64 array of shape (n,) or None
+        Number of the cluster in which each instance was drawn; None if they were drawn one by one.
     """
 
     labels: Indices
@@ -94,6 +96,7 @@ class LabelledDecisions:
     n_classes: int
     of_training: bool
     seen: float = 1.0
+    clusters: Indices | None = None
 
     @cached_property
     def recall(self) -> Array:
@@ -104,12 +107,16 @@ class LabelledDecisions:
 
     @cached_property
     def sizes(self) -> Array:
-        """Effective number of instances of each class, shape (k,)."""
-        mass, squares = (
-            np.bincount(self.labels, weights=w, minlength=self.n_classes)
-            for w in (self.weights, self.weights**2)
-        )
-        return np.asarray(mass**2 / squares)
+        """Number of independent instances of each class that know as much of recalls, (k,)."""
+        k, order = self.n_classes, np.argsort(self.labels, kind="stable")
+        labels, counts = self.labels[order], np.bincount(self.labels, minlength=k)
+        shares = self.weights[order] / np.bincount(self.labels, self.weights, k)[labels]
+        clusters = None if self.clusters is None else joined_clusters(self.clusters[order])
+        decided, each = np.eye(k)[self.decisions[order]], np.arange(len(order))
+        rows = ClassRows(decided.astype(np.float32), offsets_of(counts), shares, each, clusters)
+        if clusters is None:
+            return rows.sizes
+        return rows.worth(rows.cluster_sums(decided), 1.0 - (self.recall**2).sum(axis=1))
 
     @cached_property
     def covariances(self) -> Array:
@@ -578,7 +585,8 @@ def _labelled_decisions(
         decided = _own_decisions(model)
     n_folds = 1 if training.folds is None else len(np.unique(training.folds))
     seen = 1.0 - 1.0 / n_folds if n_folds > 1 else 1.0
-    return _complete(LabelledDecisions(training.labels, decided, weights, k, True, seen), model)
+    known = LabelledDecisions(training.labels, decided, weights, k, True, seen, training.clusters)
+    return _complete(known, model)
 
 
 def lacks_decisions(model: AnyModel) -> bool:

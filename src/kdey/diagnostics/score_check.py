@@ -476,7 +476,8 @@ class FitChecker:
             return None
         known, model = training_of(self.quantifier), model_of(self.quantifier)
         training, own = model.pooled(known.required()), model.pooled(points)
-        return score_histogram(training, known.labels, own, weights, known.weights)
+        drawn = (known.weights, known.clusters)
+        return score_histogram(training, known.labels, own, weights, *drawn)
 
     def _unknown_share(self, points: NDArray[np.floating], weights: Array | None) -> float | None:
         made = self.histogram(points, weights)

@@ -28,6 +28,7 @@ from scipy.optimize import linprog
 from scipy.special import ndtri
 
 from kdey.bags import Array, Indices
+from kdey.tables.templates import ClassCounts
 from kdey.validation import check_share
 
 #: The errors of templates depend on the shares, so that the programme is solved again with them.
@@ -162,6 +163,7 @@ def score_histogram(
     posteriors: NDArray[np.floating],
     weights: Array | None = None,
     training_weights: Array | None = None,
+    training_clusters: Indices | None = None,
 ) -> tuple[Array, Array]:
     """Return the histogram of scores of training and of a bag, for :func:`unknown_share_bound`.
 
@@ -174,6 +176,8 @@ def score_histogram(
         Those of the bag, by the same models.
     weights : array of shape (m,), optional
     training_weights : array of shape (n,), optional
+    training_clusters : int array of shape (n,), optional
+        Numbers of the clusters in which training instances were drawn.
 
     Returns
     -------
@@ -206,12 +210,9 @@ def score_histogram(
         places = (rows.max(axis=1)[:, None] > cuts[best]).sum(axis=1)
         return np.asarray(places * k + best, dtype=np.int64)
 
-    counts = np.zeros((k, n_places * k))
-    known = np.ones(len(labels)) if training_weights is None else training_weights
-    mass, squares = (np.bincount(labels, weights=w, minlength=k) for w in (known, known**2))
-    # A class counts as many instances as its weights are worth.
-    worth = known * (mass / np.maximum(squares, 1e-300))[labels]
-    np.add.at(counts, (labels, bins(training)), worth)
+    # A class counts as many instances as its weights and clusters are worth.
+    known = ClassCounts(labels, k, training_weights, training_clusters)
+    counts = known.of(bins(training), n_places * k, ordered=False)
     w = np.ones(len(posteriors)) if weights is None else np.asarray(weights, dtype=np.float64)
     w = w * (w.sum() / (w**2).sum())  # sums to the effective size
     own = np.bincount(bins(posteriors), weights=w, minlength=n_places * k)

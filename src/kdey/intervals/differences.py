@@ -226,9 +226,9 @@ def difference(first: Estimate, second: Estimate) -> Difference:
         if cross is not None:
             scale = np.sqrt(np.diag(a.covariance()) * np.diag(b.covariance()))
             rho = np.clip(np.diag(cross) / np.where(scale > 0, scale, 1.0), -1.0, 1.0)
-        if _is_open(a) or _is_open(b):
-            rho = np.full_like(rho, -1.0)  # what label noise leaves open adds up
         low, high = _interval_by_zou_donner(first, second, rho)
+        if _is_open(a) or _is_open(b):
+            rho = np.full_like(rho, -1.0)  # in ratios all adds up
     d = first.estimate - second.estimate
     ratio, ratio_low, ratio_high = _ratio_interval(first, second, rho)
     return Difference(
@@ -289,11 +289,31 @@ def _shared_errors(first: Uncertainty, second: Uncertainty) -> Array | None:
 
 
 def _interval_by_zou_donner(first: Estimate, second: Estimate, rho: Array) -> tuple[Array, Array]:
-    """Return the intervals of the formula at the top of this file, two arrays of shape (k,)."""
+    """Return the intervals of the formula at the top of this file, two arrays of shape (k,).
+
+    What label noise leaves open adds up.
+    """
     d = first.estimate - second.estimate
-    down = _combine(first.estimate - first.low, second.high - second.estimate, rho)
-    up = _combine(first.high - first.estimate, second.estimate - second.low, rho)
-    return d - down, d + up
+    (down, up), (other_down, other_up) = _open_parts(first), _open_parts(second)
+    below, above = first.estimate - first.low - down, first.high - first.estimate - up
+    other_below = second.estimate - second.low - other_down
+    other_above = second.high - second.estimate - other_up
+    low = d - _combine(below, other_above, rho) - down - other_up
+    high = d + _combine(above, other_below, rho) + up + other_down
+    return low, high
+
+
+def _open_parts(estimate: Estimate) -> tuple[Array, Array]:
+    """Return how far below and above each share may be without an error of sampling, (k,) each."""
+    uncertainty = estimate.uncertainty
+    if not isinstance(uncertainty, NoisyUncertainty):
+        return np.zeros(len(estimate.low)), np.zeros(len(estimate.low))
+    found = uncertainty.found
+    moved = found.middle @ uncertainty.plain.estimate - estimate.estimate
+    below, above = estimate.estimate - estimate.low, estimate.high - estimate.estimate
+    down = np.clip(found.spread - moved, 0.0, below)
+    up = np.clip(found.spread + moved, 0.0, above)
+    return np.where(found.spread > 0, down, 0.0), np.where(found.spread > 0, up, 0.0)
 
 
 def _combine(x: Array, y: Array, rho: Array) -> Array:

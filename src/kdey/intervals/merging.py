@@ -580,6 +580,21 @@ class StratifiedUncertainty(Uncertainty):
                     total = total + cross + cross.T
         return np.asarray(total)
 
+    def template_covariance(self, other: Uncertainty | None = None) -> Array | None:
+        """Return the covariance of the errors that templates cause with those of another sum."""
+        theirs = self if other is None else other
+        if not isinstance(theirs, StratifiedUncertainty):
+            return None
+        k = len(self.between)
+        total = np.zeros((k, k))
+        for share, part in zip(self.shares, self.parts, strict=True):
+            for weight, second in zip(theirs.shares, theirs.parts, strict=True):
+                covariance = part.template_covariance(second)
+                if covariance is None:
+                    return None
+                total += share * weight * covariance
+        return total
+
     def _covariances(self) -> Array:
         """Return the covariances of the strata, shape (H, k, k)."""
         covariances = np.array([part.covariance() for part in self.parts])

@@ -196,6 +196,11 @@ def monitor(
     request = Request.of(
         by or (), time=time, every=every, scores=scores, confidence=confidence, options=known
     )
+    if request.merge is not None:
+        raise ValueError(
+            "a history has every class of the model: leave merge out, and merge the classes of its "
+            "estimates where they are read"
+        )
     scored = score(quantifier, table, request)
     named = _named_groups(scored, period, by)
     known_groups = set() if before is None else {p.group for p in before.periods}

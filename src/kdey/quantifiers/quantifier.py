@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from kdey._display import muted
+from kdey._display import muted, warn
 from kdey.calibration import SeparableWarning
 from kdey.matching import AnyMatching
 from kdey.matching.likelihood import MaximiseLikelihood
@@ -26,13 +26,20 @@ from kdey.quantifiers import AggregativeQuantifier
 from kdey.quantifiers.base import unfitted_on_failure
 from kdey.quantifiers.densities import EMQ, KDEyML
 from kdey.rows import RowSpec
-from kdey.stacking import EFFORTS, FitProgress, PooledStage, portfolio
+from kdey.stacking import (
+    EFFORTS,
+    FitProgress,
+    MemberWarning,
+    PooledStage,
+    portfolio,
+    sampled_rows,
+)
 from kdey.stacking.pooled_classifier import MemberMethod, PooledClassifier, pool_of, usable_methods
 from kdey.stacking.pooled_rows import PooledMap, SmoothedRatioRows, StackRecord
 from kdey.tables.features import TableFeatures, is_matrix, table_features
 from kdey.tables.schema import TableSchema
 from kdey.tuning.trials import Tuning, TuningPlan
-from kdey.validation import check_choice, refuse_levels
+from kdey.validation import check_choice, refuse_levels, take_rows
 
 #: Posteriors of one model, or of several by name.
 Scores: TypeAlias = "ArrayLike | Mapping[str, ArrayLike]"
@@ -153,6 +160,8 @@ class Quantifier(AggregativeQuantifier):
     ) -> Self:
         """Fit all classifiers by cross-validation and pool them.
 
+        Of more than 100,000 instances a random sample of this size is used, and a warning says so.
+
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of n instances
@@ -178,6 +187,18 @@ class Quantifier(AggregativeQuantifier):
         stage, X, codes, classes = self._training_data(X, y, hint=clusters is None)
         assert isinstance(stage, PooledStage), "this stage fits all classifiers"
         drawn = training_clusters(clusters, len(codes))
+        if (rows := sampled_rows(codes, stage.random_state)) is not None:
+            warn(
+                f"{len(codes):,} training instances: a random sample of {len(rows):,} is used, "
+                "beyond which memory and time grow and estimates hardly change",
+                MemberWarning,
+                stacklevel=3,
+            )
+            X, codes = take_rows(X, rows), codes[rows]
+            sample_weight, drawn, strata = (
+                None if values is None else np.asarray(values)[rows]
+                for values in (sample_weight, drawn, strata)
+            )
         data = (X, codes, classes, sample_weight)
         fitted = stage.fit(*data, self.n_jobs, clusters=drawn, progress=progress, cache=cache)
         return self._learn(fitted, *data, drawn)._keep_strata(strata, len(codes))

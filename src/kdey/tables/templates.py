@@ -223,7 +223,7 @@ def learn_columns(
     reader = _Reader.of(X)
     if reader.n_columns == 0 or reader.n_rows != len(labels):
         return None
-    by_class = _ClassCounts(labels, n_classes, weights, clusters)
+    by_class = ClassCounts(labels, n_classes, weights, clusters)
     made: list[CheckedColumn] = []
     codes: list[Codes] = []
     known = np.empty(0, dtype=np.uint64)
@@ -255,7 +255,7 @@ def learn_columns(
 
 
 @dataclass(frozen=True, eq=False)
-class _ClassCounts:
+class ClassCounts:
     """Counts the bins of training rows by class."""
 
     labels: Indices
@@ -263,7 +263,7 @@ class _ClassCounts:
     weights: Array | None
     clusters: Indices | None = None
 
-    def of(self, codes: Codes, n_bins: int, ordered: bool = True) -> Array:
+    def of(self, codes: NDArray[np.integer], n_bins: int, ordered: bool = True) -> Array:
         """Return the (effective) number of rows in every bin, shape (k, n_bins).
 
         ``ordered`` says whether bins have an order.
@@ -323,7 +323,7 @@ class _ClassCounts:
 
 def _chosen(
     reader: _Reader,
-    by_class: _ClassCounts,
+    by_class: ClassCounts,
     schema: TableSchema | None,
     names: Sequence[str] | None,
 ) -> list[_Source]:
@@ -634,7 +634,7 @@ class _Reader:
         """Whether :meth:`selected` looks at the classes."""
         return self.n_columns > MOST_COLUMNS and not self.is_sparse
 
-    def selected(self, by_class: _ClassCounts) -> list[int]:
+    def selected(self, by_class: ClassCounts) -> list[int]:
         """Return the positions of the columns that are kept, ascending."""
         d = self.n_columns
         if d <= MOST_COLUMNS:

@@ -119,6 +119,8 @@ class TableOptions:
         Overrules what columns are used for; "ignored" leaves one out.
     clusters : str, optional
         Name of the column with ids of the clusters in which rows were drawn.
+    strata : str, optional
+        Name of the column of shops, languages or seasons in which a class may look different.
     scores : tuple of str
         Names of columns of posteriors, in the place of features; a single one holds the labels
         that somebody decided for.
@@ -144,16 +146,23 @@ class TableOptions:
     label_type: LabelType = "auto"
     decimal: str = "."
     clusters: str | None = None
+    strata: str | None = None
 
     def __post_init__(self) -> None:
-        if self.clusters is None:
-            return
-        if self.clusters in (self.label, *self.scores, *self.features):
-            raise ValueError(
-                f"the column of clusters {self.clusters!r} must not be the label, nor among the "
-                "features or scores"
-            )
-        object.__setattr__(self, "roles", {**self.roles, self.clusters: "cluster"})
+        # A column may be both: then every stratum is one cluster.
+        named: tuple[tuple[str, str | None, Role], ...] = (
+            ("strata", self.strata, "key"),
+            ("clusters", self.clusters, "cluster"),
+        )
+        for what, column, role in named:
+            if column is None:
+                continue
+            if column in (self.label, *self.scores, *self.features):
+                raise ValueError(
+                    f"the column of {what} {column!r} must not be the label, nor among the "
+                    "features or scores"
+                )
+            object.__setattr__(self, "roles", {**self.roles, column: role})
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,6 +184,8 @@ class TrainingTable:
         Rows left out because the label was missing.
     clusters : array of n texts, or None
         Id of the cluster of each row.
+    strata : array of n texts, or None
+        What stands for the stratum of each row.
     hint : str
         That ids repeat; an empty text where they do not, or where clusters are given.
     """
@@ -186,7 +197,13 @@ class TrainingTable:
     dropped: int = 0
     unlabelled: int = 0
     clusters: NDArray[Any] | None = None
+    strata: NDArray[Any] | None = None
     hint: str = ""
+
+    @property
+    def drawn(self) -> dict[str, Any]:
+        """How rows were drawn, as ``fit`` takes it."""
+        return {"clusters": self.clusters, "strata": self.strata}
 
 
 def training_table(frame: Frame, options: TableOptions, first: int = 1) -> TrainingTable:
@@ -222,24 +239,25 @@ def training_table(frame: Frame, options: TableOptions, first: int = 1) -> Train
         rows,
         int((~usable).sum()),
         len(frame) - len(usable),
-        _clusters(labelled, options, rows),
+        _ids(labelled, options.clusters, "cluster", rows),
+        _ids(labelled, options.strata, "stratum", rows),
         "" if options.clusters is not None else repeated_ids_note(labelled, label),
     )
 
 
-def _clusters(frame: Frame, options: TableOptions, rows: NDArray[np.int64]) -> NDArray[Any] | None:
-    """Return the ids of clusters as texts; every row must have one."""
-    if options.clusters is None:
+def _ids(frame: Frame, name: str | None, what: str, rows: NDArray[np.int64]) -> NDArray[Any] | None:
+    """Return the ids of clusters or strata as texts; every row must have one."""
+    if name is None:
         return None
-    empty = missing_in(frame[options.clusters])
+    empty = missing_in(frame[name])
     if empty.any():
         lacking = count_of(int(empty.sum()), "row lacks one", "rows lack one")
         raise ValueError(
-            f"column {options.clusters!r} has no id of a cluster in row "
+            f"column {name!r} has no id of a {what} in row "
             f"{row_number(rows, int(np.argmax(empty)))} ({lacking}): give rows that are in no "
-            "cluster ids of their own"
+            f"{what} ids of their own"
         )
-    return np.asarray(canonical_column(frame[options.clusters]), dtype=str)
+    return np.asarray(canonical_column(frame[name]), dtype=str)
 
 
 def repeated_ids_note(frame: Any, label: str | None = None) -> str:

@@ -68,6 +68,25 @@ def test_features_by_name_and_a_classifier() -> None:
         assert_same(made, q.predict_groups(table, "site").to_frame())
 
 
+def test_strata_of_training() -> None:
+    strata = np.array(["x", "y"])[np.arange(len(CASE.labels)) % 2]
+    p = np.where((strata == "x")[:, None], CASE.training**0.5, CASE.training)
+    p /= p.sum(axis=1, keepdims=True)
+    q = PACC().fit_posteriors(p, CASE.labels, strata=strata)
+    frame = FRAME.assign(shop=np.array(["x", "y", "new"])[np.arange(len(FRAME)) % 3])
+    options = Options(strata="shop")
+    for by in ("group", "shop"):
+        expected = q.predict_groups(frame, by, scores=SCORES, options=options).to_frame()
+        table = dd.from_pandas(frame, npartitions=4)
+        made = q.predict_groups(table, by, scores=SCORES, options=options).to_frame()
+        assert_same(made, expected)
+    common = PACC().fit_posteriors(p, CASE.labels)
+    plain = common.predict_groups(frame, "shop", scores=SCORES, options=options).to_frame()
+    moved = np.abs(plain["estimate"] - expected["estimate"]).to_numpy().reshape(3, K).max(axis=1)
+    assert moved[0] < 1e-9  # a stratum that training lacks has the common templates
+    assert (moved[1:] > 1e-3).all()
+
+
 def test_bootstrap_limits_do_not_depend_on_the_partitions() -> None:
     q = fitted(KDEyCS(bandwidth=0.1))
     given = {"scores": SCORES, "options": Options(n_replicates=40)}
