@@ -349,6 +349,9 @@ def column_table() -> None:
         }
         shown = [f"{cells[place]:.3f}" if place in cells else "" for place in places()]
         print(f"| {kind} | {' | '.join(shown)} |")
+    shares = [int(line["alarms"]) / int(line["bags"]) for line in lines]
+    print(f"\nbags of each cell: {lines[0]['bags']}")
+    print(f"cells: mean {np.mean(shares):.4f}, highest {max(shares):.4f}")
 
 
 def places() -> list[tuple[int, int]]:

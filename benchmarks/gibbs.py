@@ -7,7 +7,7 @@ must hold the truth, drawn from that prior, 90 % of the time; the normal interva
 stands beside it. Comparison: KDEy-ML from training sets of three normal classes, truths uniform on
 the simplex, bags of 300: credible intervals with drawn templates, and with fixed ones (which know
 nothing of the templates' error), bootstrap, analytic. Means and standard errors of each way go to
-``results/gibbs.csv``.
+``results/gibbs.csv``; ``--table`` prints them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
 from kdey.posteriors import training_posteriors
 from populations import classifier, gaussian
 from printing import markdown
-from summaries import RESULTS, update_summary
+from summaries import RESULTS, read_summary, update_summary
 
 CONFIDENCE, SUMMARY = 0.9, RESULTS / "gibbs.csv"
 
@@ -128,11 +128,30 @@ def compare(n_bags: int, n: int, size: int = 300) -> None:
     update_summary(SUMMARY, rows, ["training", "target", "way"])
 
 
+def table() -> None:
+    """Print what is stored of the comparison."""
+    rows = [
+        [
+            *(line[name] for name in ("training", "target", "way")),
+            f"{float(line['covered']):.3f} ± {float(line['error']):.3f}",
+            line["width"],
+            line["n"],
+        ]
+        for line in sorted(read_summary(SUMMARY), key=lambda line: int(line["training"]))
+    ]
+    names = ["training", "target", "interval", f"coverage ({CONFIDENCE:.0%})", "mean width", "bags"]
+    print(markdown(names, rows))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bags", type=int, default=500)
     parser.add_argument("--training", type=int, nargs="+", default=[200, 1000, 10_000])
+    parser.add_argument("--table", action="store_true", help="print what is stored and stop")
     args = parser.parse_args()
+    if args.table:
+        table()
+        return
     speed()
     if not args.bags:
         return

@@ -6,7 +6,7 @@ population at a prevalence of their own. Every redraw is fitted twice, with and 
 classes apart; the clusters have both classes (mixed), one (nested), or no effect (independent). In
 real sets clusters are cells of k-means in the columns, or (students) the courses that the table
 names, drawn in proportion to their size; one classifier is fitted on half of the rows, and the
-redraws are of the others.
+redraws are of the others. Clusters that lack a class are drawn again.
 
 The summary has coverage, its standard error over redraws, the mean width, and the width of normal
 intervals that know the standard deviation of the estimates (``oracle``).
@@ -97,13 +97,14 @@ def scored(name: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
 
 
 def real(rng: np.random.Generator, clusters: int, name: str) -> Redraw:
-    """Draw clusters of a real set in proportion to their size, and three bags."""
+    """Draw clusters of a real set that have all classes, by their size, and three bags."""
     X, y, cells = scored(name)
-    sizes = np.bincount(cells)
-    ids = np.repeat(np.arange(clusters), SIZE)
-    drawn = rng.choice(len(sizes), clusters, p=sizes / sizes.sum())
-    rows = [rng.choice(np.flatnonzero(cells == cell), SIZE) for cell in drawn]
-    train, k, bags = np.concatenate(rows), int(y.max()) + 1, []
+    sizes, k, bags = np.bincount(cells), int(y.max()) + 1, []
+    ids, train = np.repeat(np.arange(clusters), SIZE), np.empty(0, dtype=np.int64)
+    while len(np.unique(y[train])) < k:
+        drawn = rng.choice(len(sizes), clusters, p=sizes / sizes.sum())
+        rows = [rng.choice(np.flatnonzero(cells == cell), SIZE) for cell in drawn]
+        train = np.concatenate(rows)
     for _ in SHARES:
         shares = rng.dirichlet(np.ones(k))
         labels = rng.choice(k, BAG // 4, p=shares)
