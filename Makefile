@@ -122,7 +122,7 @@ reproduce: $(SETUP)
 
 # The measured numbers of all pages, rewritten from the stored results.
 numbers: $(SETUP)
-	$(BIN)/python scripts/measured.py
+	PYTHONPATH=. $(BIN)/python scripts/measured.py
 
 # Spelling and style of the pages and docstrings; exceptions stand in pyproject.toml and in the script.
 prose: $(SETUP)

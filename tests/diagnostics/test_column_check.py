@@ -310,3 +310,18 @@ def test_clusters_are_worth_no_more_than_their_number() -> None:
     assert with_clusters.checks is not None
     assert without.checks.columns.p_value < 1e-3  # type: ignore[union-attr]
     assert not getattr(with_clusters.checks.columns, "rejected", False)
+
+
+def test_rare_levels_are_chosen_by_rows_that_are_not_counted() -> None:
+    """With the same rows for both, new rows have levels that a mix of the classes would not."""
+    rng = np.random.default_rng(5)
+    y = np.repeat([0, 1], 40)
+    column = np.array([f"level {i}" for i in rng.integers(60, size=80)], dtype=object)
+    few = learn_columns(pd.DataFrame({"many": column}), y, 2)
+    assert few is not None
+    assert few.counts.sum() == 40  # half of the rows
+    others = few.columns[0].codes(np.array(["never seen"], dtype=object))[0]
+    assert few.counts[0, :, others].sum() > 0
+    plain = learn_columns(pd.DataFrame({"few": np.tile(["a", "b"], 40)}), y, 2)
+    assert plain is not None
+    assert plain.counts.sum() == 80

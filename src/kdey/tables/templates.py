@@ -22,6 +22,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 N_BINS = 8
 #: Levels of a category, and words of a text, that are told apart.
 MOST_LEVELS, MOST_WORDS = 20, 20
+#: With fewer rows, the level of a category may be missing in as many rows by chance.
+RARE_ROWS = 10
 #: Columns that are kept, and how many of them by how well they separate the classes.
 MOST_COLUMNS, MOST_SEPARATING = 100, 50
 #: Rows of training that must have a word before it counts as known.
@@ -226,6 +229,7 @@ def learn_columns(
     by_class = ClassCounts(labels, n_classes, weights, clusters)
     made: list[CheckedColumn] = []
     codes: list[Codes] = []
+    counted: dict[int, Indices | None] = {}  # the rows that are counted, where it is not all
     known = np.empty(0, dtype=np.uint64)
     for name, kind, position, levels in _chosen(reader, by_class, schema, names):
         values = reader.column(position)
@@ -236,17 +240,24 @@ def learn_columns(
                 made.append(column)
                 codes.append(own)
             continue
-        learnt = _learn(name, kind, position, values, levels)
+        rows: Indices | None = None
+        if kind == "number":
+            values = _numbers(values)
+            learnt = _number_column(name, position, values)
+        else:
+            rows = by_class.counted_rows if _has_rare_levels(values) else None
+            learnt = _category_column(name, position, values, levels, rows)
         if learnt is not None:
             made.append(learnt)
-            codes.append(learnt.codes(_numbers(values) if kind == "number" else values))
+            codes.append(learnt.codes(values))
+            counted[len(made) - 1] = rows
     if not made:
         return None
     n_bins = max(column.n_bins for column in made)
     counts = np.array(
         [
-            by_class.of(own, n_bins, column.is_ordered)
-            for column, own in zip(made, codes, strict=True)
+            by_class.of(own, n_bins, column.is_ordered, counted.get(number))
+            for number, (column, own) in enumerate(zip(made, codes, strict=True))
         ]
     )
     by_labels = schema is None and reader.is_numeric and reader.is_selected_by_labels
@@ -263,11 +274,22 @@ class ClassCounts:
     weights: Array | None
     clusters: Indices | None = None
 
-    def of(self, codes: NDArray[np.integer], n_bins: int, ordered: bool = True) -> Array:
+    def of(
+        self,
+        codes: NDArray[np.integer],
+        n_bins: int,
+        ordered: bool = True,
+        rows: Indices | None = None,
+    ) -> Array:
         """Return the (effective) number of rows in every bin, shape (k, n_bins).
 
-        ``ordered`` says whether bins have an order.
+        ``ordered`` says whether bins have an order, ``rows`` which rows count; None: all of them.
         """
+        if rows is not None:
+            weights = None if self.weights is None else self.weights[rows]
+            clusters = None if self.clusters is None else self.clusters[rows]
+            part = ClassCounts(self.labels[rows], self.n_classes, weights, clusters)
+            return part.of(codes[rows], n_bins, ordered)
         cells = self.labels * n_bins + codes
         flat = np.bincount(cells, self.weights, self.n_classes * n_bins)
         counts: Array = flat.reshape(self.n_classes, n_bins).astype(np.float64)
@@ -279,6 +301,24 @@ class ClassCounts:
         if self.clusters is None:
             return counts
         return np.asarray(counts / self._design_effects(counts, cells, n_bins, ordered)[:, None])
+
+    @cached_property
+    def counted_rows(self) -> Indices | None:
+        """Half of the rows of each class, or of the clusters, drawn at random; the others choose.
+
+        None if a class would not be counted at all.
+        """
+        rng = np.random.default_rng(0)
+        if self.clusters is None:
+            order = np.lexsort((rng.random(len(self.labels)), self.labels))
+            starts = np.searchsorted(self.labels[order], self.labels[order])
+            chosen = np.sort(order[(np.arange(len(order)) - starts) % 2 == 0])
+        else:
+            chosen = np.flatnonzero(
+                rng.permutation(int(self.clusters.max()) + 1)[self.clusters] % 2
+            )
+        missing = np.isin(np.unique(self.labels), self.labels[chosen], invert=True)
+        return None if missing.any() or len(chosen) == len(self.labels) else chosen
 
     def _design_effects(self, counts: Array, cells: Indices, n_bins: int, ordered: bool) -> Array:
         """Return by what the variance of each class's template exceeds that of ``counts``, (k,).
@@ -357,13 +397,29 @@ def _kind_of_values(values: NDArray[Any]) -> str:
     return "text" if sample and words >= TEXT_WORDS * len(sample) else "category"
 
 
-def _learn(
-    name: str, kind: str, position: int, values: NDArray[Any], levels: tuple[str, ...]
-) -> CheckedColumn | None:
-    """Return a column of numbers or categories; None if it has no values."""
-    if kind == "number":
-        return _number_column(name, position, _numbers(values))
+def _has_rare_levels(values: NDArray[Any]) -> bool:
+    """Return whether some levels have no bin of their own, or may be missing by chance."""
     counted = Counter(_level(value) for value in values.tolist())
+    counted.pop(None, None)
+    return len(counted) > MOST_LEVELS or min(counted.values(), default=0) < RARE_ROWS
+
+
+def _category_column(
+    name: str,
+    position: int,
+    values: NDArray[Any],
+    levels: tuple[str, ...],
+    counted_rows: Indices | None,
+) -> CheckedColumn:
+    """Return a column of categories, whose bins are chosen by rows that are not counted.
+
+    The levels that are most frequent among some rows are less frequent among others, and new rows
+    have levels that none of them has. Counts by which bins were chosen would not show either.
+    """
+    choosing = np.ones(len(values), dtype=np.bool_)
+    if counted_rows is not None:
+        choosing[counted_rows] = False
+    counted = Counter(_level(value) for value in values[choosing].tolist())
     counted.pop(None, None)
     frequent = sorted(counted.items(), key=lambda item: (-item[1], str(item[0])))[:MOST_LEVELS]
     kept = tuple(level for level, _ in frequent)
