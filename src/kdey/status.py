@@ -38,6 +38,11 @@ FEW_CLUSTERS = "few clusters"
 NO_LABELS = "no labels"
 #: A group lacks a stratum whose share is known: the shares of the others were scaled up.
 MISSING_STRATA = "missing strata"
+#: Strata with fewer rows than the least size hold a part of the group that matters. Estimates of a
+#: few rows lean away from zero and one, and so does their sum.
+SMALL_STRATA = "small strata"
+#: Share of the rows of a group in such strata above which the status says so.
+MOST_SMALL = 0.05
 #: A group so large that a random part of its rows stands for all.
 THINNED = "a sample of its rows"
 #: Some interval is wider than :data:`WIDE` points: the shares cannot be told.

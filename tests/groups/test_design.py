@@ -211,6 +211,14 @@ def test_designs_that_cannot_be(
         ask(q, frame, **options)
 
 
+def test_strata_of_a_few_rows_are_pointed_out(q: Any, frame: pd.DataFrame) -> None:
+    """Estimates of single rows lean to the inside of the simplex, and so does their sum."""
+    tiny = frame.assign(tiny=np.arange(len(frame)) // 3)
+    assert ask(q, tiny, strata="tiny")["status"].str.startswith("small strata").all()
+    rest = frame.assign(rest=np.where(np.arange(len(frame)) < 3, "a", "b"))  # 3 of some 80 rows
+    assert not ask(q, rest, strata="rest")["status"].str.contains("small strata").any()
+
+
 def test_a_column_is_a_key_or_part_of_the_design(q: Any, frame: pd.DataFrame) -> None:
     with pytest.raises(ValueError, match="'region' is a key of the groups"):
         ask(q, frame, clusters="region")

@@ -46,9 +46,11 @@ from kdey.status import (
     FEW_LABELS,
     MISSING_STRATA,
     MISSING_VALUES,
+    MOST_SMALL,
     MOST_UNSEEN,
     NO_LABELS,
     NOT_CONVERGED,
+    SMALL_STRATA,
     THINNED,
     TOO_SMALL,
     UNSEEN_VALUES,
@@ -466,7 +468,7 @@ class _Run:
                 positions.append(span.start + np.flatnonzero(codes == code))
                 owners.append(group)
         parts, owner = self._of_strata(positions, strata), np.array(owners)
-        items, counted, incomplete = [], [], []
+        items, counted, incomplete, small = [], [], [], []
         for group in range(len(self.sizes)):
             chosen = np.flatnonzero(owner == group)
             total, counts, known = self._combine(
@@ -475,8 +477,12 @@ class _Run:
             items.append(self.merging.apply(total))
             counted.append(self.merging.matrix @ counts)
             incomplete.append(known < 1.0 - 1e-9)
+            sizes = np.array([len(positions[i]) for i in chosen])
+            few = sizes[sizes < self.request.options.min_size].sum()
+            small.append(len(sizes) > 1 and few > MOST_SMALL * sizes.sum())
         estimates = collect_estimates(items, self.request.options)
         estimates = replace(estimates, counted=np.array(counted))
+        estimates = estimates.marked(SMALL_STRATA, np.array(small))
         return estimates.marked(MISSING_STRATA, np.array(incomplete))
 
     def _of_strata(self, positions: list[Indices], strata: Indices) -> list[Estimate]:
@@ -708,6 +714,7 @@ def _statuses(
         FEW_LABELS: (sizes > 0) & few_labels,
         FEW_CLUSTERS: used & np.array([FEW_CLUSTERS in words for words in marks]),
         MISSING_STRATA: np.array([MISSING_STRATA in words for words in marks]),
+        SMALL_STRATA: np.array([SMALL_STRATA in words for words in marks]),
         NO_LABELS: used & (labelled is not None and labelled.n_labels == 0),
     }
     together = not_checked("several groups together")

@@ -82,6 +82,7 @@ _PLAIN_STATUS = {
     status.FEW_CLUSTERS: "drawn in few clusters",
     status.NO_LABELS: "no known labels",
     status.MISSING_STRATA: "a part of the population is missing",
+    status.SMALL_STRATA: "parts of the population are too small",
     status.ONE_SIDED: "partly checked",
     status.ONLY_SCORES: "partly checked",
     status.ONLY_COLUMNS: "partly checked",
