@@ -21,7 +21,7 @@ from kdey.diagnostics.column_check import (
     holm,
 )
 from kdey.intervals.checks import Checks, ColumnVerdict, NotChecked
-from kdey.tables.templates import MOST_COLUMNS, ColumnTemplates, learn_columns
+from kdey.tables.templates import MOST_COLUMNS, ClassCounts, ColumnTemplates, learn_columns
 
 Array = np.ndarray
 
@@ -320,6 +320,11 @@ def test_rare_levels_are_chosen_by_rows_that_are_not_counted() -> None:
     few = learn_columns(pd.DataFrame({"many": column}), y, 2)
     assert few is not None
     assert few.counts.sum() == 40  # half of the rows
+    chosen = np.ones(80, dtype=bool)
+    chosen[ClassCounts(y, 2, None).counted_rows] = False
+    levels, counts = np.unique(column[chosen].astype(str), return_counts=True)
+    frequent = levels[np.lexsort((levels, -counts))][:20]
+    assert [str(level) for level in few.columns[0].levels] == frequent.tolist()
     others = few.columns[0].codes(np.array(["never seen"], dtype=object))[0]
     assert few.counts[0, :, others].sum() > 0
     plain = learn_columns(pd.DataFrame({"few": np.tile(["a", "b"], 40)}), y, 2)

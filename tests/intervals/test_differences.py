@@ -118,3 +118,14 @@ def test_a_bag_of_one_instance_can_be_compared() -> None:
     change = kdey.difference(single, q.estimate_posteriors(points, check_fit=False))
     assert (change.p_value > 0.1).all()
     assert (change.high - change.low >= 1.0).all()
+
+
+def test_errors_shared_with_the_same_bag_are_the_variance_of_the_templates() -> None:
+    """Few labels raise the variance above what rows show, and shared errors with it."""
+    rng = np.random.default_rng(3)
+    q = kdey.PACC().fit_posteriors(rng.dirichlet(np.ones(3), 24), np.arange(24) % 3)
+    one, two = (q.estimate_posteriors(rng.dirichlet(np.ones(3), 60)).uncertainty for _ in "ab")
+    own = one.template_covariance()
+    np.testing.assert_allclose(one.template_covariance(one), own, rtol=1e-6, atol=1e-9)
+    shared = one.template_covariance(two)
+    np.testing.assert_allclose(shared.sum(axis=0), 0.0, atol=1e-6)  # rows are float32
