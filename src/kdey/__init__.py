@@ -13,6 +13,7 @@ You want to               Use
 estimate one bag          Quantifier, or one method: KDEyML, EMQ, PACC, ACC, ...
 estimate groups, weeks    predict_groups, compare_groups, kdey.monitoring
 know whether to trust it  check_fit, identifiability
+audit decided labels      audit
 use a few new labels      q.estimate(X, labelled=(positions, labels)), plan_labels
 plan                      plan_bag_size, plan_labels
 compare two bags          difference

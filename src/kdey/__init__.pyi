@@ -33,6 +33,7 @@ from .diagnostics import (
     FitCheck as FitCheck,
     Identifiability as Identifiability,
     adapt_posteriors as adapt_posteriors,
+    audit as audit,
     check_fit as check_fit,
     estimate_performance as estimate_performance,
     identifiability as identifiability,

@@ -23,6 +23,7 @@ COMMANDS = {
     "compare": ("model_commands", "Compare the groups or periods of a table: did it change?"),
     "monitor": ("model_commands", "Add a period to a history, and ring alarms."),
     "report": ("model_commands", "Write one HTML page on the prevalences of a table."),
+    "audit": ("audit_command", "Say what decided labels are worth, by a few labels of people."),
     "inspect": ("model_commands", "Show what a model file holds."),
     "evaluate": ("fit_commands", "Compare methods on bags of a labelled table."),
     "select": ("fit_commands", "Find the best settings of a method on a labelled table."),

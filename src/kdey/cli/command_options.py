@@ -40,6 +40,7 @@ _COLUMN_OPTIONS = {
     "column": (
         *("features", "ignore"),
         *("labelled", "selection", "weights", "clusters", "strata", "variance_strata", "fpc"),
+        *("decided", "human"),
     ),
 }
 

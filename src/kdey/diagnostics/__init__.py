@@ -2,12 +2,13 @@
 
 ``check_fit`` tests whether a bag fits the training classes, ``identifiability`` reports whether the
 classes can be distinguished at all, ``plan_bag_size`` and ``plan_labels`` say how large a bag or a
-training set is needed, ``estimate_performance`` how well a classifier does on unlabelled data, and
-``adapt_posteriors`` and ``importance_weights`` carry the estimated prevalence over to posteriors
-and training weights.
+training set is needed, ``audit`` what decided labels are worth, ``estimate_performance`` how well a
+classifier does on unlabelled data, and ``adapt_posteriors`` and ``importance_weights`` carry the
+estimated prevalence over to posteriors and training weights.
 """
 
 from kdey.diagnostics.adaptation import AdaptedClassifier, adapt_posteriors, importance_weights
+from kdey.diagnostics.decided_labels import Audit, audit
 from kdey.diagnostics.default_checks import (
     fit_checks,
     full_check,
@@ -31,6 +32,7 @@ from kdey.intervals.checks import Checks, ColumnFinding, ColumnVerdict, FitVerdi
 
 __all__ = [
     "AdaptedClassifier",
+    "Audit",
     "BagPlan",
     "Checks",
     "ColumnFinding",
@@ -45,6 +47,7 @@ __all__ = [
     "Plan",
     "SamplingPlan",
     "adapt_posteriors",
+    "audit",
     "check_fit",
     "estimate_performance",
     "fit_checks",

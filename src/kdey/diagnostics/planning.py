@@ -202,7 +202,7 @@ def plan_sample(
     if predictor is None:
         raise TypeError("a plan of labels needs a method on posteriors, which predicts labels")
     f, _ = predictor.predict(slice(None), estimate, float(len(points)))
-    forecast = _Forecast(f, options)
+    forecast = Forecast(f, options)
     n, m = forecast.fewest(width), len(points)
     reachable = n is not None
     chosen = selection_probabilities(f, m if n is None else n)
@@ -275,7 +275,7 @@ def draw_systematically(probabilities: Array, f: Array, seed: int) -> Indices:
     return np.sort(np.unique(order[np.minimum(drawn, len(f) - 1)])).astype(np.int64)
 
 
-class _Forecast:
+class Forecast:
     """Widths of limits that can be foreseen from the predictions of a bag."""
 
     def __init__(self, f: Array, options: Options) -> None:
