@@ -133,12 +133,12 @@ def _fill_in(human: Labels, decided: Labels, file: TableFile, options: dict[str,
 def _say_classes(found: Audit) -> None:
     """Say for each class how much of it the decisions find, and how much of what they say holds."""
     for row in found.judge("pyarrow").to_pylist():
-        known = {name: row[name] for name in ("recall", "precision") if row[name] == row[name]}
-        words = {
-            "recall": "of its rows are decided so",
-            "precision": "of these decisions are right",
-        }
-        parts = [f"{value:.0%} {words[name]}" for name, value in known.items() if value is not None]
+        parts = []
+        if row["n_human"]:
+            parts.append(f"{100 * row['recall']:.0f} % of its rows are decided so")
+        if row["n_decided"]:
+            n = row["n_decided"]
+            parts.append(f"{100 * row['precision']:.0f} % of such decisions are right ({n} labels)")
         say(f"  {row['class']}: {', '.join(parts) or 'no label tells'}")
 
 
