@@ -110,6 +110,22 @@ def test_identifiability_and_plans(data: Any) -> None:
     assert refused(lambda: kdey.plan_bag_size(data.draw(some.ODD), 0.1), "source", "estimator")
 
 
+@fuzzed(25)
+@given(data=st.data())
+def test_audits(data: Any) -> None:
+    values: dict[str, Any] = {"decided": ["a", "b", "b"] * 9, "human": ["a", None, "b"] * 9}
+    name = data.draw(st.sampled_from(["decided", "human", "by", "sample_weight", "clusters"]))
+    name = data.draw(st.sampled_from([name, "confidence", "target", "seed"]))
+    values[name] = data.draw(some.ODD)
+    try:
+        made = answer(lambda: kdey.audit(**values), name)
+    except Refused:
+        return
+    assert isinstance(made, kdey.diagnostics.Audit)
+    assert made.shares[0] is not None
+    assert_prevalences(made.shares[0].estimate[None], made.shares[0].estimate[None].shape)
+
+
 @fuzzed(15)
 @given(data=st.data())
 def test_posterior_draws(data: Any) -> None:

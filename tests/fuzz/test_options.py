@@ -74,7 +74,7 @@ PATHS = (
     *("x.parquet", "x.json", "x.xlsx", "/dev/null", "", "-", "\udc80", "x" * 300),
 )
 #: Names of options and arguments that are paths.
-PATH_NAMES = ("table", "model", "output", "config", "data_dir", "results", "out", "history", "page")
+PATH_NAMES = ("table", "model", "output", "config", "data_dir", "results", "out", "history", "page", "more", "next_rows")
 #: Arguments and options with which a command does its work, and quickly.
 BASES: dict[str, tuple[str, ...]] = {
     "fit": ("l.csv", "--label", "kind", "--method", "pacc", "-o", "o.kdey"),
@@ -82,6 +82,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "report": ("m.kdey", "n.csv", "-o", "o.html"),
     "compare": ("m.kdey", "n.csv", "--by", "shop", "--no-check-fit"),
     "monitor": ("m.kdey", "n.csv", "--history", "h.parquet", "--period", "1", "--no-check-fit"),
+    "audit": ("l.csv", "--decided", "kind", "--human", "kind"),
     "inspect": ("m.kdey",),
     "evaluate": ("l.csv", "--label", "kind", "--methods", "cc", *FEW),
     "check": ("l.csv", "--label", "kind"),
