@@ -59,7 +59,7 @@ torch: $(SETUP)
 	$(BIN)/python -m pip install --quiet --no-index torch
 	$(BIN)/python -m pip install --quiet triton
 
-# Generated problems by the million, and inputs of quantifiers (docs/hardening.md, ten minutes); a
+# Generated problems by the million, and inputs of quantifiers (docs/lab/hardening.md, ten minutes); a
 # stopped run goes on from its totals in build/. Those of the runs told of are in fuzz/results.
 SEED ?= 0
 .PHONY: campaign
@@ -109,15 +109,15 @@ docs: $(DOCS)
 	rm -rf docs/api/generated  # a page of a name that is gone is an error
 	$(BIN)/python -m sphinx -W --keep-going -n -q docs build/docs
 
-# Ratios against peers, measured on this machine (half an hour), and docs/benchmarks.md made of them.
+# Ratios against peers, measured on this machine (half an hour), and docs/lab/benchmarks.md made of them.
 bench: $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable ".[bench]"
 	$(BIN)/python benchmarks/run.py
 
-# The paper's experiments from the stored results: tables and figures of docs/reproduction.md. The runs
+# The paper's experiments from the stored results: tables and figures of docs/lab/reproduction.md. The runs
 # themselves take hours: `python -m experiments --help`.
 reproduce: $(SETUP)
-	$(BIN)/python -m experiments tables --document docs/reproduction.md --quiet
+	$(BIN)/python -m experiments tables --document docs/lab/reproduction.md --quiet
 	$(BIN)/python -m experiments figures --out docs/figures
 
 # The measured numbers of all pages, rewritten from the stored results.
@@ -164,7 +164,7 @@ wheel: $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable ".[release]"
 	$(BIN)/python -m build --outdir dist
 
-# The wheels of all platforms, built here by cross compilation and looked into (docs/platforms.md), and
+# The wheels of all platforms, built here by cross compilation and looked into (docs/lab/platforms.md), and
 # run: here, with musl, by qemu and by Wine, which are installed by apt. TARGETS names some of them.
 WHEELS := $(VENV)-wheels
 TARGETS ?=

@@ -1,4 +1,4 @@
-"""The same questions put to kdey and to other quantification libraries; see docs/comparison.md.
+"""The same questions put to kdey and to other quantification libraries; see docs/lab/comparison.md.
 
 ``python benchmarks/comparison.py LIBRARY`` (kdey, quapy, mlquantify or quantificationlib), in an
 environment that has the library, prints what it answered as JSON and, with ``--out FILE``, adds it

@@ -5,7 +5,7 @@ other rows of a real set: half of them with prevalences uniform on the simplex, 
 at 0.9 or more. Bags are drawn without replacement, so that each is a fresh sample of the
 population. Outcomes go to ``build/benchmarks/coverage_default.jsonl`` (repetitions that it has are
 skipped, so a stopped run goes on where it was), and one line per class to
-``results/coverage_default.csv``, from which ``--tables`` prints those of docs/coverage.md.
+``results/coverage_default.csv``, from which ``--tables`` prints those of docs/lab/coverage.md.
 
     python benchmarks/coverage_default.py --redraws 200
     python benchmarks/coverage_default.py --estimator Quantifier --redraws 40 --bags 50

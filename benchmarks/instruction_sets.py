@@ -182,7 +182,7 @@ def compare_products(repeats: int) -> None:
     print(
         "\nThe aggregate is this product, 20 million exponentials and a solution. Where two pipes"
         "\nmultiply and add 256 bits each (Zen 4, for AVX-512 too), products and exponentials take"
-        "\n15.5 cycles for eight pairs at least, 14 of them the products (docs/decisions/0006)."
+        "\n15.5 cycles for eight pairs at least, 14 of them the products (docs/lab/decisions/0006)."
     )
 
 

@@ -1,4 +1,4 @@
-"""Run the benchmarks and write ``docs/benchmarks.md`` from what they print.
+"""Run the benchmarks and write ``docs/lab/benchmarks.md`` from what they print.
 
     python benchmarks/run.py                      # everything; half an hour on two idle cores
     python benchmarks/run.py --only kernel solvers
@@ -24,7 +24,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 SECTIONS = HERE / "results" / "sections"
-PAGE = HERE.parent / "docs" / "benchmarks.md"
+PAGE = HERE.parent / "docs" / "lab" / "benchmarks.md"
 DATA = Path(os.environ.get("KDEY_DATA", HERE.parents[1] / "shared" / "data"))
 LETTER = DATA / "uci-multi" / "letter.csv.gz"
 
@@ -40,8 +40,8 @@ TAIL = """\
 ## Elsewhere
 
 Errors and total time against QuaPy on the paper's sets: [automatic.md](automatic.md). Coverage of
-intervals: [intervals.md](intervals.md). Other libraries: [comparison.md](comparison.md). Growth
-with rows, references and classes, and clusters: [scale.md](scale.md).
+intervals: [intervals.md](../intervals.md). Other libraries: [comparison.md](comparison.md). Growth
+with rows, references and classes, and clusters: [scale.md](../scale.md).
 """
 
 

@@ -19,7 +19,7 @@ class Target:
     Parameters
     ----------
     name : str
-        What the scripts and ``docs/platforms.md`` call it.
+        What the scripts and ``docs/lab/platforms.md`` call it.
     triple : str
         Zig's name, with the oldest version of the C library or of the system that is supported.
     system, processor : str

@@ -18,12 +18,12 @@ ROOT = Path(__file__).parents[2]
 
 #: Pages of the repository that lie outside ``docs/``, and where the site has them.
 PAGES = {
-    "README.md": "project/readme",
-    "ARCHITECTURE.md": "project/architecture",
-    "CONTRIBUTING.md": "project/contributing",
+    "README.md": "index",
+    "ARCHITECTURE.md": "lab/project/architecture",
+    "CONTRIBUTING.md": "lab/project/contributing",
     "CHANGELOG.md": "project/changelog",
-    "SECURITY.md": "project/security",
-    "benchmarks/README.md": "project/benchmarks",
+    "SECURITY.md": "lab/project/security",
+    "benchmarks/README.md": "lab/project/benchmarks",
     "examples/README.md": "examples",
 }
 
@@ -31,6 +31,7 @@ PAGES = {
 def setup(app: Sphinx) -> dict[str, Any]:
     """Rewrite links as soon as a page is read, before downloads are collected."""
     app.connect("doctree-read", rewrite, priority=100)
+    app.connect("doctree-read", leave_out_of_search, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -43,6 +44,12 @@ def rewrite(app: Sphinx, doctree: nodes.document) -> None:
         page = page_of(_below_root(link["reftarget"]))
         if page is not None:
             link.replace_self(_to_page(page, app.env.docname, link.children))
+
+
+def leave_out_of_search(app: Sphinx, doctree: nodes.document) -> None:
+    """Keep the lab book out of the search: measurements and decisions are not for users."""
+    if app.env.docname.startswith("lab/"):
+        app.env.metadata[app.env.docname]["nosearch"] = True
 
 
 def _rewrite(link: addnodes.pending_xref) -> None:

@@ -19,7 +19,7 @@ MISSING_VALUES = "missing values"
 #: Values that training lacks, in more instances than an estimate can bear.
 UNSEEN_VALUES = "unseen values"
 #: Share of instances with such a value above which the status says so: an estimate may be wrong by
-#: about this share (docs/decisions/0016-tables.md).
+#: about this share (docs/lab/decisions/0016-tables.md).
 MOST_UNSEEN = 0.05
 NOT_CONVERGED = "not converged"
 #: Pooling found no sign that the prevalences of groups differ.

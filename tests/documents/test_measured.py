@@ -21,18 +21,18 @@ MARKED = [page for page in all_pages() if re.search(r"^<!-- (measured|numbers):"
 #: Pages on which every number with decimals, in a table or in a sentence, names its results.
 STRICT = (
     *("README.md", "docs/index.md", "docs/evidence.md"),
-    *("docs/several-classifiers.md", "docs/coverage.md", "docs/few-labels.md"),
+    *("docs/lab/several-classifiers.md", "docs/lab/coverage.md", "docs/few-labels.md"),
 )
 #: Pages whose tables of measurements another test compares with stored results.
 ELSEWHERE = {
-    "docs/benchmarks.md": "tests/packaging/test_benchmarks_page.py",
-    "docs/comparison.md": "tests/interop/test_comparison_page.py",
-    "docs/reproduction.md": "tests/experiments/test_reproduction_page.py",
+    "docs/lab/benchmarks.md": "tests/packaging/test_benchmarks_page.py",
+    "docs/lab/comparison.md": "tests/interop/test_comparison_page.py",
+    "docs/lab/reproduction.md": "tests/experiments/test_reproduction_page.py",
 }
 #: Folders of pages that record what was so on a day.
 RECORDS = (
-    *("docs/decisions/", "docs/project/", "CHANGELOG.md"),
-    *("docs/release.md", "docs/gpu-log.md", "docs/hardening.md"),
+    *("docs/lab/decisions/", "docs/lab/project/", "docs/project/", "CHANGELOG.md"),
+    *("docs/lab/release.md", "docs/lab/gpu-log.md", "docs/lab/hardening.md"),
 )
 TABLE = re.compile(r"(?P<before>^[^\n]*\n)?(?P<table>(?:^\|.*\n)+)", re.M)
 DECIMAL = re.compile(r"(?<![\w.])\d+\.\d+(?!\w|\.\d)")

@@ -1,4 +1,4 @@
-"""docs/reproduction.md has the mean errors of the committed results."""
+"""docs/lab/reproduction.md has the mean errors of the committed results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if not (ROOT / "results").exists():
 
 @pytest.mark.parametrize("experiment", ["multi", "binary"])
 def test_mean_errors_are_those_of_the_results(experiment: str) -> None:
-    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "lab" / "reproduction.md").read_text(encoding="utf-8")
     start, end = f"<!-- tables: {experiment} -->", f"<!-- end of tables: {experiment} -->"
     shown = set(re.findall(r"\d+\.\d{5}", page[page.index(start) : page.index(end)]))
     stored = read_results(ROOT / "results" / f"{experiment}.jsonl")
@@ -28,4 +28,4 @@ def test_mean_errors_are_those_of_the_results(experiment: str) -> None:
         means = means[~np.isnan(means)]
         assert len(means) > 50
         missing = [f"{mean:.5f}" for mean in means if f"{mean:.5f}" not in shown]
-        assert missing == [], "run python -m experiments tables --document docs/reproduction.md"
+        assert missing == [], "run python -m experiments tables --document docs/lab/reproduction.md"

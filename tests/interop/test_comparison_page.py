@@ -1,4 +1,4 @@
-"""docs/comparison.md holds the table that its stored answers give."""
+"""docs/lab/comparison.md holds the table that its stored answers give."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def table_module() -> Any:
 
 def test_the_page_shows_the_stored_answers() -> None:
     answers = [json.loads(line) for line in ANSWERS.read_text(encoding="utf-8").splitlines()]
-    page = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "lab" / "comparison.md").read_text(encoding="utf-8")
     assert [one["library"] for one in answers] == [
         *("kdey", "quapy", "mlquantify", "quantificationlib")
     ]

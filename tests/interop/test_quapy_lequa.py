@@ -15,7 +15,7 @@ from tests.datasets.cases import make_documents, make_lequa, make_samples
 
 with warnings.catch_warnings():  # QuaPy's own, while it is imported
     warnings.simplefilter("ignore")
-    qp = pytest.importorskip("quapy", reason="QuaPy is not installed: see docs/release.md")
+    qp = pytest.importorskip("quapy", reason="QuaPy is not installed: see docs/lab/release.md")
 if qp.__version__ != "0.2.3":
     pytest.skip(f"tested against QuaPy 0.2.3, found {qp.__version__}", allow_module_level=True)
 

@@ -35,7 +35,7 @@ def test_tables_of_the_coverage_page(script: Any, capsys: pytest.CaptureFixture[
     script("coverage_default.py")["tables"]("KDEyML")
     printed = table_lines(capsys.readouterr().out)
     assert len(printed) > 80
-    assert page_lines("coverage.md") == printed
+    assert page_lines("lab/coverage.md") == printed
 
 
 def test_coverage_of_a_set_by_hand(

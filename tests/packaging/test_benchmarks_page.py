@@ -1,4 +1,4 @@
-"""docs/benchmarks.md is what the benchmarks printed, and nothing typed by hand."""
+"""docs/lab/benchmarks.md is what the benchmarks printed, and nothing typed by hand."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"
-PAGE = ROOT / "docs" / "platforms.md"
+PAGE = ROOT / "docs" / "lab" / "platforms.md"
 if not (SCRIPTS.is_dir() and PAGE.exists()):
     pytest.skip("scripts or pages are not part of this tree", allow_module_level=True)
 

@@ -439,7 +439,7 @@ _CUTOFF = 1e-6
 #: of the labels, and from instances that the classifiers of the other folds were fitted on: with
 #: redrawn training sets the errors of the moment equation had 1.3 to 1.8 times the variance of
 #: means of n_l instances. With factor 2 the test rejected 5 to 9 % under label shift, with factor 3
-#: 2 to 4 % (docs/decisions/0020-labels-of-the-bag.md).
+#: 2 to 4 % (docs/lab/decisions/0020-labels-of-the-bag.md).
 TEMPLATE_INFLATION = 3.0
 #: With more labels the statistic is compared with a chi-square distribution.
 _MOST_DRAWN = 500

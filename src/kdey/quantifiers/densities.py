@@ -44,7 +44,7 @@ class KDEy(AggregativeQuantifier):
 
     With ``bandwidth="auto"`` the bandwidth, and with ``kernel="auto"`` the geometry too, are chosen
     at ``fit`` by the error on bags drawn from held-out parts of the training posteriors, without
-    a further classifier fit (``docs/automatic.md``). The paper's setting is
+    a further classifier fit (``docs/lab/automatic.md``). The paper's setting is
     ``bandwidth=0.1, kernel="gaussian"``.
 
     Parameters

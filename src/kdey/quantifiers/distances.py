@@ -106,7 +106,7 @@ class DM(_ByDivergence, AggregativeQuantifier):
         f-divergences are convex and certified; the other two keep the best of several starts.
     n_bins : int or "auto"
         "auto": chosen at ``fit`` by the error on bags from held-out parts of the training
-        posteriors (``docs/automatic.md``); ``tuning_`` then holds what was tried.
+        posteriors (``docs/lab/automatic.md``); ``tuning_`` then holds what was tried.
     cdf : bool
         Whether to compare cumulative histograms.
 

@@ -9,7 +9,7 @@ average is a classifier like any other, which is recalibrated and then matched b
 When the user names no classifiers, three kinds of model that fail in different ways are combined,
 each maintained by scikit-learn: a linear one, a forest, and boosted trees (:func:`portfolio`).
 Multilayer perceptrons, nearest neighbours and kernel features were tried and did not earn their
-time (docs/decisions/0019-stacking.md).
+time (docs/lab/decisions/0019-stacking.md).
 
 The stage cross-fits the candidates and pools the useful members. It returns what the stage of a
 single classifier returns (:class:`kdey.posteriors.FittedStage`), so that everything behind it works

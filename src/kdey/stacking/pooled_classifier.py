@@ -69,7 +69,7 @@ PSEUDO_COUNT = 2.0
 _LOG_FLOOR = 1e-12
 #: Smallest weight of a member.
 LEAST_WEIGHT = 0.01
-#: The largest number of kernels in a pool (docs/decisions/0023-default-cost.md).
+#: The largest number of kernels in a pool (docs/lab/decisions/0023-default-cost.md).
 MOST_KERNELS = 3
 #: Kernel members are left out below this number of labels.
 KERNEL_LABELS = 200

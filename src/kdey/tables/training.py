@@ -2,7 +2,7 @@
 
 :func:`learn_schema` gives every column a role and a kind (:mod:`kdey.tables.schema`), by what the
 user says or else by its values, with a reason for every decision that one may want to overrule. The
-thresholds are argued in docs/decisions/0016-tables.md. :func:`training_table` reads a table by it.
+thresholds are argued in docs/lab/decisions/0016-tables.md. :func:`training_table` reads a table by it.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ _BAGS_TIMES_CLASSES, _LEAST_BAGS = 4000, 20
 #: Total number of distinct rows in all pools.
 _POOL_ROWS = 5_000
 #: The weight of a committee member is (smallest error / its error) to this power. On 22 cases
-#: (docs/automatic.md) the error hardly depends on it between 4 and 16.
+#: (docs/lab/automatic.md) the error hardly depends on it between 4 and 16.
 POWER = 8
 #: Members whose weight relative to the best is below this are left out.
 LEAST_WEIGHT = 0.1
