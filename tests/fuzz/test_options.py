@@ -74,7 +74,19 @@ PATHS = (
     *("x.parquet", "x.json", "x.xlsx", "/dev/null", "", "-", "\udc80", "x" * 300),
 )
 #: Names of options and arguments that are paths.
-PATH_NAMES = ("table", "model", "output", "config", "data_dir", "results", "out", "history", "page", "more", "next_rows")
+PATH_NAMES = (
+    "table",
+    "model",
+    "output",
+    "config",
+    "data_dir",
+    "results",
+    "out",
+    "history",
+    "page",
+    "more",
+    "next_rows",
+)
 #: Arguments and options with which a command does its work, and quickly.
 BASES: dict[str, tuple[str, ...]] = {
     "fit": ("l.csv", "--label", "kind", "--method", "pacc", "-o", "o.kdey"),

@@ -46,7 +46,9 @@ def pairs() -> list[tuple[list[str], list[str]]]:
 def quapy() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return pytest.importorskip("quapy", reason="QuaPy is not installed: see docs/lab/release.md")
+        return pytest.importorskip(
+            "quapy", reason="QuaPy is not installed: see docs/lab/release.md"
+        )
 
 
 def has(modules: tuple[str, ...], name: str) -> bool:

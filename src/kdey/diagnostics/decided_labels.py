@@ -109,8 +109,8 @@ class Audit:
         """What was found, in a few sentences."""
         value, low, high = self.accuracy[0]
         said = [
-            f"{self.n_labels[0]:,} of {self.sizes[0]:,} rows have a label: {100 * value:.0f} % of the "
-            f"decisions are right ({100 * low:.0f} to {100 * high:.0f} %)",
+            f"{self.n_labels[0]:,} of {self.sizes[0]:,} rows have a label: {100 * value:.0f} % of "
+            f"the decisions are right ({100 * low:.0f} to {100 * high:.0f} %)",
             *self._most_frequent_errors(),
         ]
         if self.change_p_value is not None:
@@ -131,7 +131,9 @@ class Audit:
         if wrong[j, i] == 0.0:
             return []
         right, said = self.classes[i], self.classes[j]
-        return [f"most often, {right!s} is taken for {said!s} ({100 * wrong[j, i]:.1f} % of all rows)"]
+        return [
+            f"most often, {right!s} is taken for {said!s} ({100 * wrong[j, i]:.1f} % of all rows)"
+        ]
 
     def judge(self, backend: str | None = None) -> Any:
         """Return a data frame that says for each class how the decisions treat it.

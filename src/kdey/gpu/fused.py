@@ -11,13 +11,13 @@ the sum at bandwidth h is :math:`\exp(-|x|^2/2h^2) \sum_r w_r \exp(u_{jr} / h^2)
 far (the nearest reference) is the running maximum of all bandwidths, so that one pass over the
 distances serves all of them and no sum overflows or underflows.
 
-Five things keep the units busy, each of them measured (``docs/lab/decisions/0012-gpu.md``). The norms
-:math:`|y|^2 / 2` are columns of the products where the padding has room for them, so that they need
-neither loads nor additions. Queries are scaled and padded beforehand, so that a program reads whole
-vectors. Programs of one tile of queries and successive classes run at the same time, and their
-results, which are neighbours in memory, meet in the cache. For one bandwidth every lane has its own
-maximum and sum (:data:`LANES`). The rest of a class is processed in small tiles, so that few pairs
-are padding.
+Five things keep the units busy, each of them measured (``docs/lab/decisions/0012-gpu.md``). The
+norms :math:`|y|^2 / 2` are columns of the products where the padding has room for them, so that
+they need neither loads nor additions. Queries are scaled and padded beforehand, so that a program
+reads whole vectors. Programs of one tile of queries and successive classes run at the same time,
+and their results, which are neighbours in memory, meet in the cache. For one bandwidth every lane
+has its own maximum and sum (:data:`LANES`). The rest of a class is processed in small tiles, so
+that few pairs are padding.
 """
 
 from __future__ import annotations

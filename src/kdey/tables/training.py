@@ -1,8 +1,9 @@
 """A labelled table as training data: what its columns are taken for, its features and labels.
 
 :func:`learn_schema` gives every column a role and a kind (:mod:`kdey.tables.schema`), by what the
-user says or else by its values, with a reason for every decision that one may want to overrule. The
-thresholds are argued in docs/lab/decisions/0016-tables.md. :func:`training_table` reads a table by it.
+user says or else by its values, with a reason for every decision that one may want to overrule.
+The thresholds are argued in docs/lab/decisions/0016-tables.md. :func:`training_table` reads a table
+by it.
 """
 
 from __future__ import annotations

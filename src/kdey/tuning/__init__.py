@@ -2,8 +2,8 @@
 
 ``trials`` draws tuning bags from parts of the training posteriors, evaluates settings on them, with
 templates from the other parts, walks a lattice of values from coarse to fine, and has the record of
-what was tried and chosen. Here are the row specs that choose. ``docs/lab/automatic.md`` describes the
-criterion.
+what was tried and chosen. Here are the row specs that choose. ``docs/lab/automatic.md`` describes
+the criterion.
 
 :class:`AutomaticKernel` chooses bandwidth and geometry of a kernel, :class:`AutomaticBins` the
 number of bins of histograms, and :class:`AutomaticChoice` any parameter among a few candidates.
