@@ -157,32 +157,22 @@ def bag_generators(seed: int, n_bags: int) -> Iterator[np.random.Generator]:
         yield np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(bag,)))
 
 
-@dataclass(frozen=True, eq=False)
 class _ByClass:
     """The instances of a pool sorted by class, from which bags are drawn.
 
-    Attributes
+    Parameters
     ----------
-    order : int64 array of shape (n,)
-        Positions in the pool, grouped by class.
-    available : int64 array of shape (k,)
-        Number of instances of each class.
-    starts : int64 array of shape (k,)
-        Position in ``order`` of the first instance of each class.
+    codes : int64 array of shape (n,)
+        Class codes of the instances.
     classes : array of shape (k,)
     """
 
-    order: Codes
-    available: Counts
-    starts: Codes
-    classes: Labels
-
-    @classmethod
-    def of(cls, codes: Codes, classes: Labels) -> _ByClass:
-        """Return the pool whose instances have class codes of shape (n,)."""
-        available = np.bincount(codes, minlength=len(classes)).astype(np.int64)
-        starts = np.cumsum(available) - available
-        return cls(np.argsort(codes, kind="stable"), available, starts, classes)
+    def __init__(self, codes: Codes, classes: Labels) -> None:
+        self.classes = classes
+        self.order = np.argsort(codes, kind="stable")
+        #: Number of instances of each class, and where they begin in the order.
+        self.available = np.bincount(codes, minlength=len(classes)).astype(np.int64)
+        self.starts = np.cumsum(self.available) - self.available
 
     def draw(self, counts: Counts, replace: Replace, rng: np.random.Generator) -> Codes:
         """Return the sorted positions of a bag with ``counts[i]`` instances of class i.
@@ -265,7 +255,7 @@ def draw_bags(
     ValueError
         If the pool does not have enough instances of a class.
     """
-    pool = _ByClass.of(codes, classes)
+    pool = _ByClass(codes, classes)
     pool.check(counts, replace)
     drawn = [pool.draw(row, replace, rng) for row, rng in zip(counts, generators, strict=True)]
     offsets = offsets_of(counts.sum(axis=1))
