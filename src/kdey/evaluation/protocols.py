@@ -269,9 +269,29 @@ NamedShares: TypeAlias = "tuple[tuple[Any, float], ...]"
 Chooser: TypeAlias = Callable[[int, int, np.random.Generator], Array]
 
 
-@written_out(SHARED_PARAMETERS)
 @dataclass(frozen=True)
-class APP:
+class _DrawnBags:
+    """Base of protocols that draw a number of bags, each at a prevalence that they choose."""
+
+    n_bags: int = 1000
+    bag_size: int = 500
+    random_state: int = 0
+    replace: Replace = "auto"
+
+    def __post_init__(self) -> None:
+        check_draws(self.n_bags, self.bag_size, self.random_state, self.replace)
+
+    def bags(self, y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
+        """Return bags over the pool labelled ``y``, prevalences ordered as ``classes``."""
+        return _draw(self, self.n_bags, self._choose, y, classes)
+
+    def _choose(self, n_classes: int, bag: int, rng: np.random.Generator) -> Array:
+        """Return the prevalence of a bag."""
+        raise NotImplementedError
+
+
+@written_out(SHARED_PARAMETERS)
+class APP(_DrawnBags):
     """Artificial prevalence protocol: prevalences uniform on the simplex (Kraemer sampling).
 
     This is the protocol of the paper. :mod:`kdey.evaluation.protocols` explains how prevalences
@@ -304,22 +324,13 @@ class APP:
     array([100, 100, 100, 100])
     """
 
-    n_bags: int = 1000
-    bag_size: int = 500
-    random_state: int = 0
-    replace: Replace = "auto"
-
-    def __post_init__(self) -> None:
-        check_draws(self.n_bags, self.bag_size, self.random_state, self.replace)
-
-    def bags(self, y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
-        """Return bags over the pool labelled ``y``, prevalences ordered as ``classes``."""
-        return _draw(self, self.n_bags, _uniform, y, classes)
+    def _choose(self, n_classes: int, bag: int, rng: np.random.Generator) -> Array:
+        return np.asarray(sample_uniform(n_classes, 1, rng)[0], dtype=np.float64)
 
 
 @written_out(SHARED_PARAMETERS)
 @dataclass(frozen=True)
-class DirichletProtocol:
+class DirichletProtocol(_DrawnBags):
     """Prevalences from a Dirichlet distribution.
 
     Parameters
@@ -344,14 +355,10 @@ class DirichletProtocol:
     True
     """
 
-    n_bags: int = 1000
-    bag_size: int = 500
-    random_state: int = 0
-    replace: Replace = "auto"
     concentration: float | Sequence[float] = 1.0
 
     def __post_init__(self) -> None:
-        check_draws(self.n_bags, self.bag_size, self.random_state, self.replace)
+        super().__post_init__()
         try:
             values = np.asarray(self.concentration, dtype=np.float64)
         except (TypeError, ValueError):
@@ -365,10 +372,6 @@ class DirichletProtocol:
         object.__setattr__(
             self, "concentration", tuple(values.tolist()) if values.ndim else float(values)
         )
-
-    def bags(self, y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
-        """Return bags over the pool labelled ``y``, prevalences ordered as ``classes``."""
-        return _draw(self, self.n_bags, self._choose, y, classes)
 
     def _choose(self, n_classes: int, bag: int, rng: np.random.Generator) -> Array:
         values = np.asarray(self.concentration, dtype=np.float64)
@@ -451,11 +454,9 @@ class GridAPP:
     def bags(self, y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
         """Return bags over the pool labelled ``y``, prevalences ordered as ``classes``."""
         grid = self.grid(len(encode_labels(y, classes)[1]))
-
-        def choose(n_classes: int, bag: int, rng: np.random.Generator) -> Array:
-            return np.asarray(grid[bag % len(grid)], dtype=np.float64)
-
-        return _draw(self, self.repeats * len(grid), choose, y, classes)
+        return _draw(
+            self, self.repeats * len(grid), lambda k, bag, rng: grid[bag % len(grid)], y, classes
+        )
 
 
 @written_out(SHARED_PARAMETERS)
@@ -546,12 +547,8 @@ def _in_class_order(pairs: NamedShares, classes: list[Any]) -> list[float]:
     return [shares.get(label, 0.0) for label in classes]
 
 
-def _uniform(n_classes: int, bag: int, rng: np.random.Generator) -> Array:
-    return np.asarray(sample_uniform(n_classes, 1, rng)[0], dtype=np.float64)
-
-
 def _draw(
-    protocol: APP | DirichletProtocol | GridAPP | AtPrevalences,
+    protocol: _DrawnBags | GridAPP | AtPrevalences,
     n_bags: int,
     choose: Chooser,
     y: ArrayLike,
@@ -568,8 +565,7 @@ def _draw(
 
 
 @written_out(SHARED_PARAMETERS)
-@dataclass(frozen=True)
-class NPP:
+class NPP(_DrawnBags):
     """Natural prevalence protocol: bags of instances drawn uniformly from the whole pool.
 
     Prevalences scatter at random around that of the pool; the realised ones are recorded as true.
@@ -592,14 +588,6 @@ class NPP:
     >>> drawn.prevalences.mean(axis=0).round(1)
     array([0.9, 0.1])
     """
-
-    n_bags: int = 1000
-    bag_size: int = 500
-    random_state: int = 0
-    replace: Replace = "auto"
-
-    def __post_init__(self) -> None:
-        check_draws(self.n_bags, self.bag_size, self.random_state, self.replace)
 
     def bags(self, y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
         """Return bags over the pool labelled ``y``, prevalences ordered as ``classes``."""
