@@ -1,4 +1,4 @@
-"""docs/troubleshooting.md quotes messages that the source really has, and names every warning class."""
+"""docs/troubleshooting.md quotes messages of the source, and names every warning class."""
 
 from __future__ import annotations
 
