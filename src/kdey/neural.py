@@ -421,30 +421,15 @@ class HistNetQ(AggregativeQuantifier):
     based on histograms", Neural Computing and Applications, 2024.
     """
 
+    protocol: BagProtocol | None = None
+    loss: str = "ae"
+    n_bins: int = 8
+    n_hidden: int = 128
+    n_epochs: int = 30
+    learning_rate: float = 2e-3
+
     #: The classes start from different random numbers, and "nmd" depends on their order.
     orders_classes = True
-
-    def __init__(
-        self,
-        classifier: Any = None,
-        *,
-        protocol: BagProtocol | None = None,
-        loss: str = "ae",
-        n_bins: int = 8,
-        n_hidden: int = 128,
-        n_epochs: int = 30,
-        learning_rate: float = 2e-3,
-        cv: Any = 5,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
-        self.protocol = protocol
-        self.loss = loss
-        self.n_bins = n_bins
-        self.n_hidden = n_hidden
-        self.n_epochs = n_epochs
-        self.learning_rate = learning_rate
 
     def row_spec(self) -> NetworkMap:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
