@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from kdey._display import muted, warn
 from kdey.bags import Array, Bags, Indices
-from kdey.matching import Solution, combined_solution, median_solution
+from kdey.matching import Solution, combined_solution
 from kdey.metrics import absolute_error
 from kdey.model import (
     AnyModel,
@@ -209,15 +209,6 @@ class WrapperQuantifier(PosteriorsMixin):
         return as_quantifier(self.quantifier)._takes_posteriors
 
 
-@dataclass(frozen=True, eq=False)
-class MedianOfMembers(Combination):
-    """The median of the answers."""
-
-    def combine(self, parts: list[Solution], points: CombinedPoints, bags: Bags) -> Solution:
-        """Return the median of the members."""
-        return median_solution(parts)
-
-
 class Median(WrapperQuantifier):
     """The median of one quantifier fitted at every setting of a grid.
 
@@ -261,8 +252,8 @@ class Median(WrapperQuantifier):
         labels = classes[codes]
         return [(clone(quantifier).set_params(**setting), labels, None) for setting in settings]
 
-    def _combination(self, classes: NDArray[Any]) -> MedianOfMembers:
-        return MedianOfMembers()
+    def _combination(self, classes: NDArray[Any]) -> Combination:
+        return Combination()
 
 
 @dataclass(frozen=True, eq=False)
@@ -615,7 +606,7 @@ class TrainingPrevalence(BaseQuantifier):
         check_consistent_length(X, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         prevalence = shares_of(codes, weights, len(classes))
-        no_members, scorer = MedianOfMembers(), self._scorer()
+        no_members, scorer = Combination(), self._scorer()
         self.model_ = CombinedModel(classes, prevalence, (), no_members, scorer)
         return self
 
