@@ -61,6 +61,8 @@ N_PARTS = 5
 #: classes, because each bag has many prevalences and costs more.
 _ROWS_PER_BAG, _BAGS_OF_FEW_ROWS = 4, 50
 _BAGS_TIMES_CLASSES, _LEAST_BAGS = 4000, 20
+#: Why nothing can be learnt without hold-outs.
+NO_HOLD_OUTS = "no two classes have instances in more than one fold"
 #: Total number of distinct rows in all pools.
 _POOL_ROWS = 5_000
 #: The weight of a committee member is (smallest error / its error) to this power. On 22 cases
@@ -541,11 +543,31 @@ class TuningPlan:
         )
 
     def record_unlearnt(
-        self, parameter: str, trial: Trial, seed: int, reason: str, warning: str
+        self,
+        parameter: str,
+        trial: Trial,
+        seed: int,
+        reason: str = NO_HOLD_OUTS,
+        used: str | None = None,
     ) -> Tuning:
-        """Warn that nothing can be learnt; return the record of the trial that is used instead."""
-        warnings.warn(warning, TuningWarning, stacklevel=3)
-        return self.record(parameter, [trial], seed, reason=reason)
+        """Warn that nothing can be learnt; return the record of the trial that is used instead.
+
+        Parameters
+        ----------
+        parameter : str
+        trial : Trial
+        seed : int
+        reason : str
+        used : str, optional
+            What is used instead, in words; by default the value of the trial.
+        """
+        warnings.warn(
+            f"{parameter}: nothing can be learnt from the training posteriors ({reason}); "
+            f"{used or f'using {trial.value:g}'}",
+            TuningWarning,
+            stacklevel=3,
+        )
+        return self.record(parameter, [replace(trial, weight=1.0)], seed, reason=reason)
 
 
 def takes_quick_rows(matching: AnyMatching) -> bool:
