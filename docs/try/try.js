@@ -392,6 +392,7 @@
       answer();
     });
     const read = async (files) => { if (files.length) open(await files[0].text()); };
+    file.addEventListener("click", () => { file.value = ""; }); // so that the same file can be read again
     file.addEventListener("change", () => read(file.files));
     score.addEventListener("change", answer);
     label.addEventListener("change", answer);

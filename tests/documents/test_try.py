@@ -194,9 +194,10 @@ def test_a_file_that_cannot_be_answered_is_refused(page: Any, tmp_path: Path) ->
         '"a" labels 1 row(s)': "p,y\n.5,a\n.6,b\n.7,\n",
         "Every row has a label": "p,y\n" + ".5,a\n.6,b\n" * 5,
     }
-    for message, text in wrong.items():
-        (tmp_path / "mine.csv").write_text(text, encoding="utf-8")
-        page.locator("input[type=file]").set_input_files(tmp_path / "mine.csv")
+    for number, (message, text) in enumerate(wrong.items()):
+        file = tmp_path / f"{number}.csv"
+        file.write_text(text, encoding="utf-8")
+        page.locator("input[type=file]").set_input_files(file)
         said = page.locator("#kdey-try-file .kdey-try-message", has_text=message)
         said.wait_for(timeout=10_000)
         assert page.locator("#kdey-try-file figure").is_hidden()
