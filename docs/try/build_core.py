@@ -20,9 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kdey.datasets.beans import bean_rows
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -38,7 +41,7 @@ OPTIONS = (
     "-fno-rtti -fno-math-errno -fno-trapping-math -ffp-contract=fast -fvisibility=hidden "
     "-DKDEY_ISA=baseline -DKDEY_ISA_baseline=1"
 )
-#: Of the kernels, and the number of labelled images of the first part of the page.
+#: Of the kernels, and the number of labelled beans of the first part of the page.
 BANDWIDTH, LABELLED = 0.1, 900
 MISSING = (
     "kdey's core is missing on this copy of the page: the site was built without the Zig compiler. "
@@ -75,7 +78,7 @@ def core_script(core: Path | None) -> str:
         "core": None if packed is None else base64.b64encode(packed).decode(),
         "missing": MISSING,
         "bandwidth": BANDWIDTH,
-        **digit_scores(),
+        **bean_scores(),
     }
     return f"globalThis.kdeyTryData = {json.dumps(content)};\n"
 
@@ -112,14 +115,14 @@ def compiled_core() -> Path | None:
     return core
 
 
-def digit_scores() -> dict[str, Any]:
-    """Return scores of digits for being even, each by a classifier that has not seen the image.
+def bean_scores() -> dict[str, Any]:
+    """Return scores of beans for being seker, each by a classifier that has not seen the bean.
 
-    Images have a quarter of their pixels. The page draws which half is labelled.
+    It sees nothing but the area. The page draws which beans are labelled.
     """
-    images, digit = load_digits(return_X_y=True)
-    pixels = images.reshape(-1, 8, 8)[:, ::2, ::2].reshape(-1, 16) / 16
-    even = (digit % 2 == 0).astype(int)
-    classifier = LogisticRegression(max_iter=1000)
-    scores = cross_val_predict(classifier, pixels, even, cv=10, method="predict_proba")[:, 1]
-    return {"scores": np.round(scores, 4).tolist(), "labels": even.tolist(), "labelled": LABELLED}
+    beans = [bean for bean in bean_rows() if bean["variety"] in ("dermason", "seker")]
+    area = np.array([[float(bean["area"])] for bean in beans])
+    labels = np.array([int(bean["variety"] == "seker") for bean in beans])
+    classifier = make_pipeline(StandardScaler(), LogisticRegression())
+    scores = cross_val_predict(classifier, area, labels, cv=10, method="predict_proba")[:, 1]
+    return {"scores": np.round(scores, 4).tolist(), "labels": labels.tolist(), "labelled": LABELLED}

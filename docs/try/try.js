@@ -327,7 +327,7 @@
       form.elements["share-shown"].value = percent(share.value / 100);
       form.elements["size-shown"].value = size.value;
       repeated.textContent = "";
-      figure(part, answer, `Of ${size.value} new images, ${percent(answer.truth)} show even digits. ` +
+      figure(part, answer, `Of ${size.value} new beans, ${percent(answer.truth)} are seker. ` +
         `Counting says ${percent(answer.count)}, ${away(answer.count, answer.truth)}. ` +
         `kdey says ${percent(answer.share)}, ${away(answer.share, answer.truth)}, with the 95 % ` +
         `interval ${percent(answer.low)} to ${percent(answer.high)}.`);

@@ -152,7 +152,7 @@ def test_sliders_move_the_answer(page: Any) -> None:
     caption = page.locator("#kdey-try-demo figcaption")
     page.locator("input[name=share]").fill("90")
     page.locator("input[name=size]").fill("200")
-    assert caption.inner_text().startswith("Of 200 new images, 90 % show even digits. Counting")
+    assert caption.inner_text().startswith("Of 200 new beans, 90 % are seker. Counting")
     page.locator("button[name=hundred]").click()
     said = page.locator(".kdey-try-repeated").inner_text()
     found = re.search(r"counting is ([\d.]+) points .* kdey ([\d.]+)\. (\d+) of the 100", said)
