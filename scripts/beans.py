@@ -4,9 +4,10 @@ The source has 13,611 beans of seven varieties (UCI 602). Every bean of the resu
 and its area and perimeter are the source's. Which beans come in which delivery is drawn here, with
 the shares of ``DELIVERIES`` and a fixed seed, without repetition: suppliers and days are made up.
 
-``sieve`` and ``camera`` are two judges. The sieve goes by size alone: it names the variety whose mean area is nearest. The camera is a logistic
-regression on area and perimeter, trained on the labelled beans. ``expert`` is the variety of three
-hundred new beans, drawn at random: what people would have read.
+``sieve`` and ``camera`` are two judges. The sieve goes by size alone: it names the variety whose
+mean area is nearest. The camera is a logistic regression on area and perimeter, trained on the
+labelled beans. ``expert`` is the variety of three hundred new beans, drawn at random: what people
+would have read.
 """
 
 from __future__ import annotations

@@ -68,5 +68,5 @@ def load_beans() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     new = table["supplier"] != ""
     labelled = table.loc[~new, ["area", "perimeter", "variety"]].reset_index(drop=True)
     rest = table[new].reset_index(drop=True)
-    known = rest[list(SAID)].replace({"expert": {"": None}})
+    known = rest[list(SAID)].assign(expert=rest["expert"].where(rest["expert"] != ""))
     return labelled, rest[["supplier", "day", "area", "perimeter"]], known
