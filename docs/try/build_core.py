@@ -45,7 +45,7 @@ OPTIONS = (
 BANDWIDTH, LABELLED = 0.1, 900
 MISSING = (
     "kdey's core is missing on this copy of the page: the site was built without the Zig compiler. "
-    "`make docs` installs it (the package ziglang), and builds the page whole."
+    "`make docs` installs it (the package ziglang), and builds the whole page."
 )
 
 
