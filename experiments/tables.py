@@ -17,7 +17,14 @@ from pathlib import Path
 import numpy as np
 
 from experiments.results import Curve, Results
-from experiments.scores import COMPETITION, Scores, gather, published_order, published_values
+from experiments.scores import (
+    COMPETITION,
+    Scores,
+    gather,
+    group_name,
+    published_order,
+    published_values,
+)
 from experiments.sensitivity import BY_RULES, RULES
 from experiments.settings import (
     AUTOMATIC_METHODS,
@@ -346,7 +353,7 @@ def rule_tables(results: Results) -> list[Table]:
         averages = np.exp(np.log(ratios).mean(axis=0))
         cells = [Cell(f"{ratio:.2f}", ratio) for ratio in averages.tolist()]
         rows.append(Row.named("Geometric mean", [Cell(), *cells], "summary"))
-        group = SETTINGS[experiment].published[1]
+        group = group_name(experiment, metric, datasets)
         tables.append(
             Table(
                 name=f"rules-{experiment}-{metric}",
