@@ -102,7 +102,9 @@ class Estimate:
     diagnostics : dict
         ``effective_size``, ``notes``, ``marks`` (words of a status that training or the instances
         give), and ``fit`` and ``columns``: the verdicts of the checks of scores and columns, or why
-        there are none; absent if the checks were turned off. ``checks`` has them as objects.
+        there are none; absent if the checks were turned off.
+    checks : Checks or None
+        What was checked of scores and columns, and what was found; None: nothing was asked.
 
     See Also
     --------
@@ -139,6 +141,7 @@ class Estimate:
     decisions: Decisions | None = None
     number: int = 0
     diagnostics: dict[str, Any] = field(default_factory=dict)
+    checks: Checks | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -175,11 +178,6 @@ class Estimate:
             return str(self.diagnostics["status"])
         checked = not_checked(TURNED_OFF) if self.checks is None else self.checks.status
         return join_status([*self.problems, checked])
-
-    @property
-    def checks(self) -> Checks | None:
-        """What was checked of scores and columns, and what was found; None: nothing was asked."""
-        return Checks.from_summary(self.diagnostics) if "fit" in self.diagnostics else None
 
     @property
     def draws(self) -> Array | None:
@@ -557,6 +555,7 @@ class Estimates(Sequence[Estimate]):
 
     def _estimate_of(self, b: int) -> Estimate:
         position = int(self.positions[b])
+        checks = None if self.checks is None else self.checks[b]
         return Estimate(
             classes=self.classes,
             estimate=self.estimate[b],
@@ -572,11 +571,12 @@ class Estimates(Sequence[Estimate]):
             uncertainty=self.uncertainty_of(position),
             decisions=self.decisions,
             number=position,
+            checks=checks,
             diagnostics={
                 "effective_size": float(self.effective_size[b]),
                 "notes": list(self.notes[b]),
                 "marks": [] if self.marks is None else list(self.marks[b]),
-                **({} if self.checks is None else self.checks[b].summary()),
+                **({} if checks is None else checks.summary()),
                 **({} if self.statuses is None else {"status": self.statuses[b]}),
             },
         )

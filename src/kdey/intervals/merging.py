@@ -663,6 +663,7 @@ def combine_strata(
         uncertainty=uncertainty,
         decisions=None,
         number=0,
+        checks=None,
         diagnostics={
             "effective_size": float(1.0 / (w**2 / sizes).sum()),
             "notes": list(notes),

@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +40,7 @@ from scipy.special import chdtrc
 
 from kdey.bags import Array, Bags, sampled_bags
 from kdey.intervals.analytic import densities, moment_rows as rows_of_moments, training_rows
+from kdey.intervals.checks import Checks
 from kdey.intervals.estimate import Decisions, Estimate
 from kdey.intervals.merging import Merging
 from kdey.intervals.moments import PSEUDO_OBSERVATIONS, ClassRows, adapted, class_rows, smoothed
@@ -68,6 +69,7 @@ from kdey.options import (
 from kdey.rows import Rows
 from kdey.rows.posterior import RatioMap
 
+E = TypeVar("E", bound=Estimate)
 #: The note of bags in which every instance has a label.
 ALL_LABELLED = "every instance has a label, so that the three estimates are the same"
 #: The note of methods on features, which predict no labels.
@@ -161,14 +163,15 @@ class LabelledEstimate(Estimate):
             return f"the intervals of {where!s} by labels and under label shift lie apart"
         return None
 
-    def with_diagnostics(self, details: dict[str, Any]) -> LabelledEstimate:
-        """Return the result with more diagnostics, such as the verdict of the fit check."""
-        parts = {
-            name: replace(part, diagnostics={**part.diagnostics, **details})
-            for name, part in self.alternatives.items()
-        }
-        diagnostics = {**self.diagnostics, **details}
-        return replace(self, alternatives=parts, diagnostics=diagnostics)
+    def with_checks(self, checks: Checks) -> LabelledEstimate:
+        """Return the result, and its alternatives, with what was checked of the bag."""
+
+        def checked(part: E) -> E:
+            found = {**part.diagnostics, **checks.summary()}
+            return replace(part, checks=checks, diagnostics=found)
+
+        parts = {name: checked(part) for name, part in self.alternatives.items()}
+        return replace(checked(self), alternatives=parts)
 
     def merge(self, merge: Mapping[Any, Any]) -> Estimate:
         """Raise ValueError: the intervals of a sum need the labels, so merge when estimating."""
