@@ -21,14 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaincinv
 
 from kdey.bags import Array
-from kdey.bayes.sampling import (
-    PosteriorDraws,
-    check_effort,
-    check_prior,
-    run_chains,
-    seed_sequence,
-    warm_up,
-)
+from kdey.bayes.chains import check_effort, check_prior, run_chains, seed_sequence, warm_up
+from kdey.bayes.sampling import PosteriorDraws
 from kdey.simplex import counts_from_limits, in_class_order
 from kdey.validation import refuse_masked
 

@@ -243,11 +243,7 @@ def _group_columns(estimates: Estimates) -> dict[str, Any]:
     if estimates.shrinkage is not None:
         columns["shrinkage"] = estimates.shrinkage
     columns["status"] = np.array(estimates.statuses, dtype=object)
-    labelled = estimates.labelled
-    if labelled is not None:
-        columns |= {"n_labels": labelled.n_labels, **labelled.shares}
-        columns |= {"label_shift_p_value": labelled.p_value, "verdict": labelled.verdict}
-    return columns
+    return columns | (estimates.labelled or {})
 
 
 def _long(columns: Mapping[str, Any], classes: NDArray[Any]) -> dict[str, Any]:

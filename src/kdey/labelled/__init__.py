@@ -7,6 +7,7 @@ prevalences have changed. ``two_labels`` says how often labels are wrong, from t
 same rows. Labels are planned in :mod:`kdey.diagnostics.planning`.
 """
 
+from kdey.intervals.label_noise import LabelNoise, estimate_label_noise
 from kdey.labelled.labelled_estimate import (
     LabelledEstimate,
     LabelShiftTest,
@@ -14,7 +15,6 @@ from kdey.labelled.labelled_estimate import (
     estimate_labelled_bags,
 )
 from kdey.labelled.shares import Labelled, LabelledSample, labelled_sample
-from kdey.labelled.two_labels import LabelNoise, estimate_label_noise
 
 __all__ = [
     "LabelNoise",

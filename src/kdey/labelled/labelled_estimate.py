@@ -316,7 +316,18 @@ def estimate_labelled_bags(
                 names = [] if model.columns is None else [c.name for c in model.columns.columns]
                 bins = [] if codes is None else [_one_hot(own) for own in codes[run].T]
                 draw = _draw_test(f, names, bins, sample, options.random_state)
-        results.append(_believed(alternatives, options.believe, sample.n_labels, shift_test, draw))
+        chosen = alternatives[options.believe]
+        result = LabelledEstimate(
+            **{name: getattr(chosen, name) for name in chosen.__dataclass_fields__},
+            alternatives=alternatives,
+            believed=options.believe,
+            n_labels=sample.n_labels,
+            shift_test=shift_test,
+            draw_p_value=draw[0],
+            draw_differs_in=draw[1],
+        )
+        told = {"notes": [*chosen.notes, result.verdict]}
+        results.append(replace(result, diagnostics={**chosen.diagnostics, **told}))
     return results
 
 
@@ -411,29 +422,6 @@ def _alternatives(
         )
         for way, found in shares.items()
     }
-
-
-def _believed(
-    alternatives: dict[str, Estimate],
-    believed: str,
-    n_labels: int,
-    shift_test: LabelShiftTest | None,
-    draw: tuple[float | None, str],
-) -> LabelledEstimate:
-    """Return the result whose estimate is the believed one of the alternatives."""
-    chosen = alternatives[believed]
-    values = {name: getattr(chosen, name) for name in chosen.__dataclass_fields__}
-    result = LabelledEstimate(
-        **values,
-        alternatives=alternatives,
-        believed=believed,
-        n_labels=n_labels,
-        shift_test=shift_test,
-        draw_p_value=draw[0],
-        draw_differs_in=draw[1],
-    )
-    notes = [*chosen.diagnostics["notes"], result.verdict]
-    return replace(result, diagnostics={**chosen.diagnostics, "notes": notes})
 
 
 #: Singular values of T below this share of the largest count as zero.
@@ -717,13 +705,7 @@ class LabelShiftTest:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values."""
-        return {
-            "statistic": self.statistic,
-            "freedom": self.freedom,
-            "p_value": self.p_value,
-            "level": self.level,
-            "rejected": self.rejected,
-        }
+        return {**vars(self), "rejected": self.rejected}
 
 
 def label_shift_test(
