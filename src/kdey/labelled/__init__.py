@@ -3,7 +3,7 @@
 ``shares`` has a bag of which some instances have labels, and the shares that each of three ways to
 use them gives: labels alone, mean predictions corrected by them, and labels as rows of the
 likelihood. ``labelled_estimate`` brings these together into one result, with a test of whether only
-prevalences have changed. ``two_labels`` says how often labels are wrong, from two labels of the
+prevalences have changed. ``estimate_label_noise`` says how often labels are wrong, from two labels of the
 same rows. Labels are planned in :mod:`kdey.diagnostics.planning`.
 """
 
