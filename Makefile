@@ -30,7 +30,7 @@ $(SETUP): $(NATIVE)
 $(DOCS): $(NATIVE)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	$(BIN)/python -m pip install --quiet --editable ".[docs]" --group site
 	touch $(DOCS)
 
 demo: $(INSTALLED)
