@@ -31,6 +31,7 @@ print(estimate)
 # every variety. Counting is pulled towards the mix of the labelled beans (ticks), because a
 # classifier mistakes many seker for dermason and few dermason for seker.
 
-truth = known["variety"][new["supplier"] == "lake"].value_counts(normalize=True)
-IntervalsDisplay.from_estimate(estimate, truth=truth[q.classes_].to_numpy())
+shares = known["variety"][new["supplier"] == "lake"].value_counts(normalize=True)
+truth = shares[q.classes_].to_numpy()
+IntervalsDisplay.from_estimate(estimate, truth=truth)
 plt.show()
