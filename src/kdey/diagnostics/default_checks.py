@@ -15,11 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from kdey._display import muted
 from kdey._fingerprints import row_hashes
-from kdey.bags import Array, Bags
-from kdey.diagnostics.column_check import bin_counts, check_columns
+from kdey.bags import Array, Bags, Indices
+from kdey.diagnostics.column_check import bin_counts, check_columns, unknown_share_bound
 from kdey.diagnostics.fold_models import one_model_each
-from kdey.diagnostics.score_check import DEFAULT_CHECK_LEVEL, FitCheck, FitChecker, sample_bags
-from kdey.diagnostics.unknown_share import unknown_share_bound
+from kdey.diagnostics.score_check import (
+    DEFAULT_CHECK_LEVEL,
+    N_NULL,
+    FitCheck,
+    FitChecker,
+    sample_bags,
+)
 from kdey.intervals import Estimates
 from kdey.intervals.checks import Checks, ColumnResult, ColumnVerdict, FitVerdict, NotChecked
 from kdey.model import AnyModel, Fitted, Model, model_of, training_of
@@ -138,7 +143,6 @@ def with_fit_checks(
     bags : Bags
     X : instances of the pool, optional
         Scored by the fold models if the quantifier keeps them.
-
     clusters : array of shape (pool_size,), optional
         Ids of the clusters in which instances were drawn.
 
@@ -174,37 +178,37 @@ def fit_checks(
     list of n_bags Checks
     """
     model, seed = model_of(quantifier), estimates.options.random_state
-    reason = unchecked_columns(model, estimates, X)
-    # Two checks share the level; a bag fails where one of them does.
-    level = DEFAULT_CHECK_LEVEL if reason is not None else DEFAULT_CHECK_LEVEL / 2
-    scores = CheckedScores.of(model, posteriors, bags, X, seed, n_threads)
-    verdicts: Sequence[FitVerdict | NotChecked]
-    if isinstance(scores, NotChecked):
-        verdicts = [scores] * len(bags)
-    else:
-        sampled, points = scores.bags, scores.points
-        verdicts = scores.checker.screen(points, sampled, sizes=bags.sizes, seed=seed, level=level)
-    columns: Sequence[ColumnResult] = [NotChecked(reason or "")] * len(bags)
-    codes, owners = None, None if clusters is None else np.asarray(clusters)
-    if reason is None and model.columns is not None:
-        if isinstance(scores, NotChecked):
-            level = DEFAULT_CHECK_LEVEL
-        codes = model.columns.codes(X)
-        columns = check_columns(model.columns, codes, bags, estimates, level, owners)
-    checks = [Checks(*both) for both in zip(verdicts, columns, strict=True)]
-    known = None if isinstance(scores, NotChecked) else scores
-    return with_unknown_shares(checks, model, bags, known, codes, owners)
+    codes = unchecked_columns(model, X is not None, len(estimates.classes) == model.n_classes)
+    scores: CheckedScores | NotChecked | None = unchecked_scores(model)
+    return checks_of_bags(
+        model,
+        bags,
+        estimates,
+        CheckedScores.of(model, posteriors, bags, X, seed, n_threads) if scores is None else scores,
+        model.columns.codes(X) if codes is None and model.columns is not None else codes,
+        clusters=None if clusters is None else np.asarray(clusters),
+        seed=seed,
+    )
 
 
-def unchecked_columns(model: AnyModel, estimates: Estimates, X: Any) -> str | None:
-    """Return why the columns of bags are not checked, in a few words; None if they are."""
-    if X is None:
-        return "scores were given, and no columns"
+def unchecked_columns(
+    model: AnyModel, are_there: bool, are_plain: bool = True
+) -> NotChecked | None:
+    """Return why the columns of bags are not checked; None if they are.
+
+    Parameters
+    ----------
+    model : model
+    are_there : bool
+        Whether the bags have columns, and not scores alone.
+    are_plain : bool
+        Whether shares are those of the classes of the model.
+    """
     if model.columns is None:
-        return "the model knows no columns of its training data"
-    if len(estimates.classes) != model.n_classes:
-        return "classes were merged"
-    return None
+        return NotChecked("the model knows no columns of its training data")
+    if not are_there:
+        return NotChecked("scores were given, and no columns")
+    return None if are_plain else NotChecked("classes were merged")
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,11 +240,8 @@ class CheckedScores:
         X: Any,
         seed: int,
         n_threads: int,
-    ) -> CheckedScores | NotChecked:
-        """Return the scores of bags to check, or why there are none."""
-        unchecked = unchecked_scores(model)
-        if unchecked is not None:
-            return unchecked
+    ) -> CheckedScores:
+        """Return the scores of bags of a model that can be checked."""
         checker = default_checker(model, held=X is not None, n_threads=n_threads)
         sampled, points = sample_bags(bags, checker.most_instances, seed), on_host(posteriors)
         if checker.models is not None:  # they score the instances that are checked, and no others
@@ -261,43 +262,73 @@ class CheckedScores:
         return [] if made is None else [made]
 
 
-def with_unknown_shares(
-    checks: Sequence[Checks],
+def checks_of_bags(
     model: AnyModel,
     bags: Bags,
-    scores: CheckedScores | None,
-    codes: Codes | None,
-    clusters: NDArray[Any] | None,
+    estimates: Estimates,
+    scores: CheckedScores | NotChecked,
+    codes: Codes | NotChecked,
+    *,
+    clusters: NDArray[Any] | None = None,
+    sizes: Indices | None = None,
+    level: float = DEFAULT_CHECK_LEVEL,
+    n_null: int = N_NULL,
+    seed: int = 0,
 ) -> list[Checks]:
-    """Return the checks, with a bound on the unknown share of the bags that do not fit.
+    """Return what the checks of scores and columns say of bags, with a bound where they do not fit.
+
+    Two checks share the level; a bag fails where one of them does. The bound is on the share of the
+    bag that belongs to no class.
 
     Parameters
     ----------
-    checks : sequence of n_bags Checks
-    model : Model
+    model : model
     bags : Bags
-        Over the rows of ``codes`` and ``clusters``.
-    scores : CheckedScores or None
-    codes : uint8 array of shape (pool_size, d) or None
-        Bins of columns, for the bags whose columns were checked.
-    clusters : array of shape (pool_size,) or None
+    estimates : Estimates
+        Of these bags and the classes of the model.
+    scores : CheckedScores, or NotChecked
+    codes : uint8 array of shape (pool_size, d), or NotChecked
+        Bins of the columns of all rows.
+    clusters : array of shape (pool_size,), optional
+    sizes : int64 array of shape (n_bags,), optional
+        Sizes of the bags before the caller drew a sample.
+    level, n_null, seed
+        As for :meth:`FitChecker.screen`.
 
     Returns
     -------
     list of n_bags Checks
     """
-    made = list(checks)
+    verdicts: Sequence[FitVerdict | NotChecked]
+    columns: Sequence[ColumnResult]
+    if isinstance(codes, NotChecked):
+        columns = [codes] * len(bags)
+    else:
+        own = level if isinstance(scores, NotChecked) else level / 2.0
+        assert model.columns is not None, "the codes are of its columns"
+        columns = check_columns(model.columns, codes, bags, estimates, own, clusters)
+    if isinstance(scores, NotChecked):
+        verdicts = [scores] * len(bags)
+    else:
+        verdicts = scores.checker.screen(
+            scores.points,
+            scores.bags,
+            sizes=bags.sizes if sizes is None else sizes,
+            hashes=scores.hashes,
+            seed=seed,
+            n_null=n_null,
+            level=level if isinstance(codes, NotChecked) else level / 2.0,
+        )
+    checks = [Checks(*both) for both in zip(verdicts, columns, strict=True)]
     for number, check in enumerate(checks):
         if not check.rejected:
             continue
-        histograms = []
-        if scores is not None and not isinstance(check.scores, NotChecked):
-            histograms += scores.histograms(number)
-        if isinstance(check.columns, ColumnVerdict) and codes is not None:
+        histograms = [] if isinstance(scores, NotChecked) else scores.histograms(number)
+        if isinstance(check.columns, ColumnVerdict) and not isinstance(codes, NotChecked):
             histograms += column_histograms(model, bags[number : number + 1], codes, clusters)
         if histograms:
-            made[number] = replace(check, unknown_share=unknown_share_bound(histograms))
-    return made
+            checks[number] = replace(check, unknown_share=unknown_share_bound(histograms))
+    return checks
 
 
 def column_histograms(

@@ -40,6 +40,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kdey._display import Overview, bar_column, muted, row_names, text_column
 from kdey.bags import Array, Bags, Indices, offsets_of
+from kdey.diagnostics.column_check import score_histogram, unknown_share_bound
 from kdey.diagnostics.fold_models import (
     FoldModels,
     fold_models,
@@ -57,7 +58,6 @@ from kdey.diagnostics.score_statistics import (
     local_p_values,
     warn_single,
 )
-from kdey.diagnostics.unknown_share import score_histogram, unknown_share_bound
 from kdey.intervals.checks import FitVerdict, unknown_sentence
 from kdey.model import Fitted, bag_posteriors, model_of, training_of
 from kdey.native import thread_count
@@ -112,7 +112,7 @@ class FitCheck(FitVerdict):
         Positions of the checked instances in the bag, ascending.
     unknown_share : float or None
         At least this share of the bag belongs to no training class, by the scores alone; see
-        :func:`kdey.diagnostics.unknown_share_bound`. None if ``cross_fitted`` is False, because
+        :func:`kdey.diagnostics.column_check_bound`. None if ``cross_fitted`` is False, because
         scores of different models cannot be compared in this way.
 
     See Also
