@@ -42,6 +42,7 @@ from cases import quiet
 from kdey.bags import Bags, offsets_of
 from kdey.bayes.each_group import LEVELS, SeparateEnds, lean_on_others
 from kdey.bayes.pooling import GroupTree, ShrunkGroups, TemplateDraws, shrink_groups
+from kdey.groups import differ
 from kdey.native import thread_count
 from labelled import make_quantifier, split
 from summaries import RAW, RESULTS, read_raw, read_summary, update_summary
@@ -208,7 +209,11 @@ def outcome_of_kind(name: str, table: str, seed: int) -> dict[str, float]:
                 if own.any():
                     for what, values in zip(MEASURES, (covered, width, error), strict=True):
                         out[f"{kind} {size} {way} {what}"] = float(values[own].mean())
-    strange, alike = made["each-group"].strange, made["each-group"].alike
+        is_large = np.repeat(sizes == 60, sizes)
+        halves = [np.flatnonzero(~is_large), np.flatnonzero(is_large)]
+        by_size = quantifier.estimate_posteriors(posteriors, halves, check_fit=False)
+    strange = made["each-group"].strange
+    alike = made["each-group"].alike and not differ(by_size[0], by_size[1])
     out["far flagged"] = float(strange[~belongs].all())
     out["other flagged"] = float(strange[belongs].any())
     return out | {"alike": float(alike)}

@@ -12,7 +12,7 @@ separate interval are the shares with :math:`S = \pm z_{\alpha/2}`.
 
 **A group does not belong** to the others if its estimate is too far out under :math:`\pi_g`: the
 smaller of the chances :math:`\int \pi_g(t) \Phi(\mp S_g(t)) \, dt` of an estimate as large or as
-small, doubled, is below 0.1 over the number of shares that are tested. The normal probability is
+small, doubled, is below 0.12 over the number of shares that are tested. The normal probability is
 at least that of such a count among error-free labels, whose tails are longer where it is small.
 
 **Valid for each group.** Any function :math:`u_g(t) \in [0, 1]` that does not depend on the rows of
@@ -47,7 +47,7 @@ FEWEST = 5
 LEVELS = (0.04, 0.2, 1.0, 2.0)
 #: Bound on the chance that some group of a table is said not to belong where all do. It is a rough
 #: one; ``docs/small-groups.md`` has what was measured.
-FALSE_ALARM = 0.1
+FALSE_ALARM = 0.12
 #: Groups are not said to be all alike where the least of their p-values, adjusted, is below this.
 _HINT = 0.2
 #: Share of groups that may have any share: where the others are learnt from, and in intervals.
