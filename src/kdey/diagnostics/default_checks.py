@@ -178,37 +178,36 @@ def fit_checks(
     list of n_bags Checks
     """
     model, seed = model_of(quantifier), estimates.options.random_state
-    codes = unchecked_columns(model, X is not None, len(estimates.classes) == model.n_classes)
+    known = None if X is None or model.columns is None else model.columns.codes(X)
+    are_plain = len(estimates.classes) == model.n_classes
     scores: CheckedScores | NotChecked | None = unchecked_scores(model)
     return checks_of_bags(
         model,
         bags,
         estimates,
         CheckedScores.of(model, posteriors, bags, X, seed, n_threads) if scores is None else scores,
-        model.columns.codes(X) if codes is None and model.columns is not None else codes,
+        codes_to_check(model, known, "" if are_plain else "classes were merged"),
         clusters=None if clusters is None else np.asarray(clusters),
         seed=seed,
     )
 
 
-def unchecked_columns(
-    model: AnyModel, are_there: bool, are_plain: bool = True
-) -> NotChecked | None:
-    """Return why the columns of bags are not checked; None if they are.
+def codes_to_check(model: AnyModel, codes: Codes | None, obstacle: str = "") -> Codes | NotChecked:
+    """Return the bins of columns of the pool, or why the columns of bags are not checked.
 
     Parameters
     ----------
     model : model
-    are_there : bool
-        Whether the bags have columns, and not scores alone.
-    are_plain : bool
-        Whether shares are those of the classes of the model.
+    codes : uint8 array of shape (pool_size, d) or None
+        None: only scores are there.
+    obstacle : str
+        What else stands against it.
     """
     if model.columns is None:
         return NotChecked("the model knows no columns of its training data")
-    if not are_there:
+    if codes is None:
         return NotChecked("scores were given, and no columns")
-    return None if are_plain else NotChecked("classes were merged")
+    return NotChecked(obstacle) if obstacle else codes[:, : len(model.columns)]
 
 
 @dataclass(frozen=True, eq=False)

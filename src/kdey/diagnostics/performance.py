@@ -47,6 +47,7 @@ from numpy.typing import ArrayLike, NDArray
 from kdey._display import (
     MOST_ROWS,
     Overview,
+    Shown,
     bar_column,
     count_of,
     percentages,
@@ -203,7 +204,7 @@ class _Measures:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Performance:
+class Performance(Shown):
     """What a classifier's accuracy and other measures are expected to be on unlabelled bags.
 
     Attributes
@@ -375,13 +376,6 @@ class Performance:
             else f"{100 * value[bag]:.1f} % ({100 * low[bag]:.0f} to {100 * high[bag]:.0f})"
             for value, low, high in parts
         ]
-
-    def __repr__(self) -> str:
-        """Return the :meth:`overview` as text."""
-        return str(self.overview())
-
-    def _repr_html_(self) -> str:
-        return self.overview().html()
 
 
 def estimate_performance(

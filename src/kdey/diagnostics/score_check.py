@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from kdey._display import Overview, bar_column, muted, row_names, text_column
+from kdey._display import Overview, Shown, bar_column, muted, row_names, text_column
 from kdey.bags import Array, Bags, Indices, offsets_of
 from kdey.diagnostics.column_check import score_histogram, unknown_share_bound
 from kdey.diagnostics.fold_models import (
@@ -87,7 +87,7 @@ def most_instances(n_classes: int) -> int:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class FitCheck(FitVerdict):
+class FitCheck(Shown, FitVerdict):
     """Result of :func:`kdey.check_fit`: the verdict, and what it rests on.
 
     Attributes
@@ -212,13 +212,6 @@ class FitCheck(FitVerdict):
             ),
             tuple(remarks),
         )
-
-    def __repr__(self) -> str:
-        """Return the :meth:`overview` as text."""
-        return str(self.overview())
-
-    def _repr_html_(self) -> str:
-        return self.overview().html()
 
     def _order(self, n: int) -> Indices:
         return np.argsort(self.log_densities, kind="stable")[:n]

@@ -58,7 +58,6 @@ from kdey.status import (
     join_status,
     not_checked,
 )
-from kdey.tables.templates import Codes
 
 #: Rows per run of groups: bounds memory, not the result.
 RUN = 1 << 19
@@ -377,8 +376,8 @@ class _Run:
         from kdey.diagnostics.default_checks import (  # slow to import
             CheckedScores,
             checks_of_bags,
+            codes_to_check,
             default_checker,
-            unchecked_columns,
             unchecked_scores,
         )
         from kdey.diagnostics.score_check import sample_bags
@@ -387,13 +386,10 @@ class _Run:
         offsets = offsets_of(self.sizes)
         positions = np.arange(offsets[-1], dtype=np.int64)
         bags = _select(Bags(positions, offsets, len(rows), rows.weights), groups)
-        codes: Codes | NotChecked | None = unchecked_columns(model, rows.column_codes is not None)
-        if rows.strata is not None:
-            codes = codes or NotChecked("shares of strata were put together")
-        if codes is None and rows.column_codes is not None and model.columns is not None:
-            codes = rows.column_codes[:, : len(model.columns)]
-            if rows.labels is not None or not self.merging.is_plain:
-                made = self._of_bags(positions, offsets)  # of all labels, under label shift
+        obstacle = "" if rows.strata is None else "shares of strata were put together"
+        codes = codes_to_check(model, rows.column_codes, obstacle)
+        if isinstance(codes, np.ndarray) and not (rows.labels is None and self.merging.is_plain):
+            made = self._of_bags(positions, offsets)  # of all labels, under label shift
         scores: CheckedScores | NotChecked | None = unchecked_scores(model)
         if rows.strata is not None and has_strata(model):
             scores = NotChecked("classes may look different in each stratum")
