@@ -27,9 +27,9 @@ Holm's correction is made over the columns, those included that training's label
 
 **The unknown share.** How much of a bag belongs to none of the training classes: a lower bound, and
 nothing else. Let a share u of a bag be of an unknown class. In every bin of a histogram, of scores
-or of a column, the bag has at least what its known classes bring: :math:`g_b \ge \sum_l c_l T_{lb}`,
-with :math:`c_l` the share of class l, T the histograms of the classes, and
-:math:`\sum_l c_l = 1 - u`. Hence
+or of a column, the bag has at least what its known classes bring:
+:math:`g_b \ge \sum_l c_l T_{lb}`, with :math:`c_l` the share of class l, T the histograms of the
+classes, and :math:`\sum_l c_l = 1 - u`. Hence
 
 .. math:: u \ge 1 - \max \Bigl\{ \sum_l c_l : c \ge 0, \;
           \sum_l c_l T_{lb} \le g_b + \varepsilon_b \text{ for all } b \Bigr\}
@@ -432,13 +432,12 @@ def benjamini_hochberg(p_values: Sequence[float] | Array, share: float = 0.05) -
     -------
     bool array of the same length
     """
+    from scipy.stats import false_discovery_control  # slow to import
+
     p = np.asarray(p_values, dtype=np.float64)
-    made = np.flatnonzero(np.isfinite(p))
-    order = made[np.argsort(p[made])]
-    passed = np.flatnonzero(p[order] <= share * np.arange(1, len(order) + 1) / max(len(order), 1))
-    alarms = np.zeros(len(p), dtype=np.bool_)
-    if len(passed):
-        alarms[order[: passed[-1] + 1]] = True
+    made, alarms = np.isfinite(p), np.zeros(len(p), dtype=np.bool_)
+    if made.any():
+        alarms[made] = false_discovery_control(p[made]) <= share
     return alarms
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,8 +41,7 @@ from kdey.validation import as_column, refuse_levels
 PREVIOUS, REST = "previous", "rest"
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """A comparison.
 
     Attributes
