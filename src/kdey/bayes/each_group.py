@@ -12,7 +12,7 @@ separate interval are the shares with :math:`S = \pm z_{\alpha/2}`.
 
 **A group does not belong** to the others if its estimate is too far out under :math:`\pi_g`: the
 smaller of the chances :math:`\int \pi_g(t) \Phi(\mp S_g(t)) \, dt` of an estimate as large or as
-small, doubled, is below 0.12 over the number of shares that are tested. The normal probability is
+small, doubled, is below 0.1 over the number of shares that are tested. The normal probability is
 at least that of such a count among error-free labels, whose tails are longer where it is small.
 
 **Valid for each group.** Any function :math:`u_g(t) \in [0, 1]` that does not depend on the rows of
@@ -47,7 +47,7 @@ FEWEST = 5
 LEVELS = (0.04, 0.2, 1.0, 2.0)
 #: Bound on the chance that some group of a table is said not to belong where all do. It is a rough
 #: one; ``docs/small-groups.md`` has what was measured.
-FALSE_ALARM = 0.12
+FALSE_ALARM = 0.1
 #: Groups are not said to be all alike where the least of their p-values, adjusted, is below this.
 _HINT = 0.2
 #: Share of groups that may have any share: where the others are learnt from, and in intervals.
@@ -178,6 +178,11 @@ class OtherGroups:
         """Whether each group does not belong to the others, shape (G,)."""
         return np.asarray(self.p_value * len(self.p_value) < FALSE_ALARM)
 
+    @property
+    def hint(self) -> bool:
+        """Whether some group is so near to not belonging that groups are not all alike."""
+        return bool(self.p_value.min() * len(self.p_value) < _HINT)
+
     def intervals(self, ends: SeparateEnds, tail: float, common: Array) -> tuple[Array, Array]:
         """Return intervals that hold for each group, two arrays of shape (G, k).
 
@@ -294,8 +299,7 @@ def lean_on_others(
         low, high = others.intervals(ends, tail, drawn.common_variance())
         low, high = np.minimum(low, separate[1]), np.maximum(high, separate[1])
         estimate = _inside(separate[1], estimate, low, high)
-    hint = others.p_value.min() * len(sizes) < _HINT
-    alike = not (drawn.told_apart or hint)
+    alike = not (drawn.told_apart or others.hint)
     return LeaningGroups(estimate, low, high, strange, shrinkage, alike, drawn.converged)
 
 

@@ -29,6 +29,7 @@ from kdey.bags import Array, Indices, offsets_of
 from kdey.bayes.each_group import FEWEST, LEVELS, SeparateEnds, lean_on_others
 from kdey.bayes.pooling import TemplateDraws
 from kdey.bayes.random_walk import PeriodTree, smooth_periods
+from kdey.groups.accumulator import Accumulator
 from kdey.groups.answers import answer
 from kdey.groups.cluster import ClusterTable, cluster_of, fits_on_cluster
 from kdey.groups.compare import (
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from kdey.tables.columns import Frame
 
 __all__ = [
+    "Accumulator",
     "Comparisons",
     "GroupKeys",
     "Grouping",

@@ -396,7 +396,9 @@ class _Run:
         if scores is None:
             by_folds = rows.fold_posteriors is not None
             checker = default_checker(model, by_folds, REFERENCES * model.n_classes)
-            plain = Bags(bags.indices, bags.offsets, bags.pool_size)
+            # Weights of thinned rows count copies and rows left out; those of a survey do not.
+            drawn = bags.weights if self.request.weights is None else None
+            plain = Bags(bags.indices, bags.offsets, bags.pool_size, drawn)
             sampled = sample_bags(plain, min(checker.most_instances, MOST_CHECKED), 0)
             hashes = rows.hashes if by_folds else None
             scores = CheckedScores(checker, rows.checked_posteriors, sampled, hashes)

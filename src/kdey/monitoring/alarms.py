@@ -53,8 +53,10 @@ than 100 periods after the start, the statistics look back 100 periods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
 
@@ -466,3 +468,69 @@ def _series(periods: Sequence[Period], code: int, fluctuation: float) -> Series:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+def metrics_text(history: History) -> str:
+    """Return what is known of the newest period as OpenMetrics text, for Prometheus and others.
+
+    Parameters
+    ----------
+    history : History
+
+    Returns
+    -------
+    str
+        Gauges by ``class`` and, where there are groups, by ``group``: ``kdey_share`` with the ends
+        of its interval, ``kdey_rows``, ``kdey_fit_p_value`` and ``kdey_accuracy`` where these are
+        watched, ``kdey_alarms`` that ring, by ``kind``, ``kdey_periods`` and, of dates,
+        ``kdey_newest_period_seconds``.
+    """
+    settings, names = history.settings, history.names
+    newest = [
+        ({} if history.by is None else {"group": period.group}, period)
+        for period in history.periods
+        if period.name == names[-1]
+    ]
+    rung = Counter((a.kind, a.group) for a in find_alarms(history) if a.period == names[-1])
+    lines: list[str] = []
+
+    def gauge(name: str, text: str, samples: Iterable[tuple[dict[str, str], float]]) -> None:
+        lines.extend([f"# TYPE kdey_{name} gauge", f"# HELP kdey_{name} {text}"])
+        for labels, value in samples:
+            number = "NaN" if np.isnan(value) else repr(float(value))
+            lines.append(f"kdey_{name}{_label_set(labels)} {number}")
+
+    for name, attribute, text in (
+        ("share", "estimate", "Estimated share of the class in the newest period."),
+        ("share_low", "low", "Lower end of the interval of the share."),
+        ("share_high", "high", "Upper end of the interval of the share."),
+    ):
+        parts = ((labels, getattr(period, attribute)) for labels, period in newest)
+        classes = history.labels
+        gauge(
+            name,
+            text,
+            (({"class": c, **g}, v) for g, p in parts for c, v in zip(classes, p, strict=True)),
+        )
+    gauge("rows", "Rows of the newest period.", ((g, p.n) for g, p in newest))
+    if settings.check_fit:
+        text = "P-value of the check that the rows are a mixture of the training classes."
+        gauge("fit_p_value", text, ((g, p.fit_p_value) for g, p in newest))
+    if settings.accuracy_below is not None:
+        text = "Accuracy that the classifier is expected to have."
+        gauge("accuracy", text, ((g, p.accuracy) for g, p in newest))
+    counts = (({"kind": k, **g}, rung[k, p.group]) for g, p in newest for k in settings.kinds)
+    gauge("alarms", "Alarms that ring in the newest period.", counts)
+    gauge("periods", "Periods of the history.", [({}, len(history))])
+    if newest and "-" in names[-1][1:]:
+        begins = datetime.fromisoformat(names[-1]).replace(tzinfo=UTC)
+        text = "When the newest period begins, in seconds since 1970."
+        gauge("newest_period_seconds", text, [({}, begins.timestamp())])
+    return "\n".join([*lines, "# EOF", ""])
+
+
+def _label_set(labels: Mapping[str, str]) -> str:
+    """Return labels in the notation of OpenMetrics, which escapes three characters."""
+    escapes = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+    texts = [f'{name}="{value.translate(escapes)}"' for name, value in labels.items()]
+    return f"{{{','.join(texts)}}}" if texts else ""

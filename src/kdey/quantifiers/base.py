@@ -48,6 +48,7 @@ from kdey.validation import (
 )
 
 if TYPE_CHECKING:
+    from kdey.groups import Accumulator
     from kdey.intervals import Estimate, Estimates
     from kdey.labelled import Labelled, LabelledEstimate
     from kdey.tables.schema import TableSchema
@@ -471,6 +472,15 @@ class BaseQuantifier(BaseEstimator):
         from kdey.groups import predict_groups  # slow to import
 
         return predict_groups(self, source, by, **keywords)
+
+    def accumulator(self, **keywords: Any) -> Accumulator:
+        """Return running totals of a stream of items.
+
+        See :class:`kdey.groups.Accumulator`, whose keywords it takes.
+        """
+        from kdey.groups import Accumulator  # slow to import
+
+        return Accumulator(self, **keywords)
 
     def _fitted_model(self) -> AnyModel:
         """Return ``model_``; raises NotFittedError before ``fit``."""
