@@ -127,6 +127,7 @@ def with_fit_checks(
     X: Any = None,
     *,
     clusters: ArrayLike | None = None,
+    by_fold: NDArray[np.floating] | None = None,
     n_threads: int = 1,
 ) -> Estimates:
     """Return the estimates with the verdicts on the scores and columns of every bag.
@@ -145,15 +146,17 @@ def with_fit_checks(
         Scored by the fold models if the quantifier keeps them.
     clusters : array of shape (pool_size,), optional
         Ids of the clusters in which instances were drawn.
+    by_fold : array of shape (F, pool_size, k), optional
+        Posteriors by the fold models, where they are known.
 
     Returns
     -------
     Estimates
     """
-    checks = fit_checks(
-        quantifier, posteriors, bags, estimates, X, clusters=clusters, n_threads=n_threads
+    keywords: dict[str, Any] = {"clusters": clusters, "by_fold": by_fold, "n_threads": n_threads}
+    return replace(
+        estimates, checks=fit_checks(quantifier, posteriors, bags, estimates, X, **keywords)
     )
-    return replace(estimates, checks=checks)
 
 
 def fit_checks(
@@ -164,13 +167,14 @@ def fit_checks(
     X: Any = None,
     *,
     clusters: ArrayLike | None = None,
+    by_fold: NDArray[np.floating] | None = None,
     n_threads: int = 1,
 ) -> list[Checks]:
     """Return what the checks of scores and columns say of every bag.
 
     Parameters
     ----------
-    quantifier, posteriors, bags, estimates, X, clusters
+    quantifier, posteriors, bags, estimates, X, clusters, by_fold
         As for :func:`with_fit_checks`.
 
     Returns
@@ -185,7 +189,9 @@ def fit_checks(
         model,
         bags,
         estimates,
-        CheckedScores.of(model, posteriors, bags, X, seed, n_threads) if scores is None else scores,
+        CheckedScores.of(model, posteriors, bags, X, seed, by_fold, n_threads)
+        if scores is None
+        else scores,
         codes_to_check(model, known, "" if are_plain else "classes were merged"),
         clusters=None if clusters is None else np.asarray(clusters),
         seed=seed,
@@ -238,6 +244,7 @@ class CheckedScores:
         bags: Bags,
         X: Any,
         seed: int,
+        by_fold: NDArray[np.floating] | None,
         n_threads: int,
     ) -> CheckedScores:
         """Return the scores of bags of a model that can be checked."""
@@ -245,7 +252,8 @@ class CheckedScores:
         sampled, points = sample_bags(bags, checker.most_instances, seed), on_host(posteriors)
         if checker.models is not None:  # they score the instances that are checked, and no others
             used, indices = np.unique(sampled.indices, return_inverse=True)
-            points = checker.models.posteriors(take_rows(X, used), seed)
+            known = None if by_fold is None else by_fold[:, used]
+            points = checker.models.posteriors(take_rows(X, used), seed, known)
             sampled = Bags(indices.astype(np.int64), sampled.offsets, len(used), sampled.weights)
         return cls(checker, points, sampled)
 
