@@ -500,7 +500,7 @@ class BaseQuantifier(BaseEstimator):
         bags, threads = Bags.whole(len(points), sample_weight), self._place().n_threads
         shifted = collect_estimates([result.alternatives[LABEL_SHIFT]], options)
         checks = fit_checks(model, points, bags, shifted, X, clusters=clusters, n_threads=threads)
-        return result.with_diagnostics(checks[0].summary())
+        return result.with_checks(checks[0])
 
     def predict_groups(
         self, source: Any, by: str | Sequence[str] = (), **keywords: Any
