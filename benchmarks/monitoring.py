@@ -13,8 +13,8 @@ Parts, which ``--run`` measures and ``--table`` prints:
 * ``accusations``: histories in which some classes move and one does not, with what templates have
   in common and (in the case "without") as if their errors cancelled: how often the unchanged class
   is accused, and when the alarm of the moved ones comes;
-* ``quiet``, ``groups``: histories in which nothing moves, of one group and of ten, judged in the same
-  two ways; and of the accuracy, with a bound exactly at the true one and five points above it;
+* ``quiet``, ``groups``: histories in which nothing moves, of one group and of ten, judged in the
+  same two ways; and of the accuracy, with a bound at the true one and five points above it;
 * ``comparisons``: tables of ten groups and three classes. All groups are the same (family-wise
   error of Holm's method), or five of them have other shares (share of false discoveries, and of
   true differences that are found, by Benjamini and Hochberg's method).
