@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -159,18 +159,13 @@ def _by_serial(number: float, has_clock: bool) -> datetime:
     return (day + timedelta(microseconds=500_000)).replace(microsecond=0)
 
 
-@dataclass
 class TimeFormatFinder:
-    """Finds how a column of texts writes its times, batch by batch.
+    """Finds how a column of texts, called ``name``, writes its times, batch by batch."""
 
-    Attributes
-    ----------
-    name : name of the column
-    """
-
-    name: str
-    _examples: dict[str, tuple[int, str]] = field(default_factory=dict, repr=False)
-    _clocks: set[str] = field(default_factory=set, repr=False)
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._examples: dict[str, tuple[int, str]] = {}
+        self._clocks: set[str] = set()
 
     def look(self, texts: Iterable[str | None], first: int) -> None:
         """Look at a batch; ``first`` is the number of its first row."""

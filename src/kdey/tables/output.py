@@ -17,15 +17,11 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from kdey.tables.columns import parse_number
 from kdey.tables.excel import sheet_bytes
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
-
-    from kdey.bags import Array
 
 #: "summary" rows (averages, ranks) stand apart from the others; "best" and "muted" rows are shown
 #: stronger and weaker.
@@ -134,44 +130,6 @@ def headings(
     groups = families or [""] * len(names)
     numeric = (Heading(name, family=family) for name, family in zip(names, groups, strict=True))
     return (Heading(corner, numeric=False), *numeric)
-
-
-def number(value: float, digits: int = 5) -> Cell:
-    """Return a plain number; NaN gives an empty cell."""
-    if np.isnan(value):
-        return Cell()
-    return Cell(f"{value:.{digits}f}", float(value))
-
-
-def shaded(
-    values: Array, texts: Sequence[str] | None = None, marks: Sequence[str] | None = None
-) -> tuple[Cell, ...]:
-    """Return a row of cells, the smallest value in bold and green, the largest in red.
-
-    Parameters
-    ----------
-    values : array of shape (n_columns,)
-        NaN where there is nothing.
-    texts, marks : one per value
-    """
-    known = values[~np.isnan(values)]
-    smallest, largest = (known.min(), known.max()) if len(known) else (0.0, 0.0)
-    span = largest - smallest
-    cells = []
-    for i, value in enumerate(values.tolist()):
-        if np.isnan(value):
-            cells.append(Cell())
-            continue
-        cells.append(
-            Cell(
-                f"{value:.5f}" if texts is None else texts[i],
-                value,
-                best=value == smallest,
-                mark="" if marks is None else marks[i],
-                shade=1.0 - 2.0 * (value - smallest) / span if span > 0 else None,
-            )
-        )
-    return tuple(cells)
 
 
 # CSV
