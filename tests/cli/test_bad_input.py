@@ -323,8 +323,8 @@ def test_columns_and_options_are_checked_before_a_model_loads_or_rows_are_read(
         raise AssertionError("a model is loaded, or rows are read")
 
     monkeypatch.setattr("kdey.load", too_late)
-    monkeypatch.setattr("kdey.tables.files.TableFile.read", too_late)
-    monkeypatch.setattr("kdey.tables.files.TableFile.batches", too_late)
+    monkeypatch.setattr("kdey.tables.sources.TableSource.read", too_late)
+    monkeypatch.setattr("kdey.tables.sources.TableSource.batches", too_late)
     table = write(tmp_path / "t.csv", rows())
     paths = {"M": model, "T": table, "H": tmp_path / "h.parquet"}
     result = run(*(paths.get(text, text) for text in arguments))

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 from kdey.tables import excel
-from kdey.tables.files import ReadOptions, TableError, TableFile
+from kdey.tables.dialect import ReadOptions
 from kdey.tables.output import table_bytes
+from kdey.tables.sources import TableError, open_source
 
 xlsxwriter = pytest.importorskip("xlsxwriter")
 calamine = pytest.importorskip("python_calamine")
@@ -38,7 +39,7 @@ def book(path: Path, *sheets: list[list[Any]], first: tuple[int, int] = (0, 0)) 
 
 
 def read(path: Path, keys: tuple[str, ...] = (), **options: Any) -> Any:
-    file = TableFile.open(str(path), ReadOptions(**options))
+    file = open_source(str(path), ReadOptions(**options))
     frame = file.read(keys)
     [batch] = file.batches(None, keys)
     assert batch.to_dict(as_series=False) == frame.to_dict(as_series=False)
@@ -77,7 +78,7 @@ def test_cells_keep_their_types(tmp_path: Path) -> None:
     midnight = dt.datetime(2024, 1, 2)
     expected = {**COLUMNS, "instant": [NOON, midnight, None], "mixed": ["7", "x", "0.5"]}
     assert frame.to_dict(as_series=False) == expected
-    assert TableFile.open(str(tmp_path / "t.xlsx")).first_row == 4
+    assert open_source(str(tmp_path / "t.xlsx")).first_row == 4
 
 
 def test_mixed_columns_follow_the_decimal_mark(tmp_path: Path) -> None:

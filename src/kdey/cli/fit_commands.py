@@ -456,7 +456,7 @@ def fit(table: str, label: str, output: str, **options: Any) -> None:
 def _fit(
     training: TrainingTable, scores: list[str], table: str, options: dict[str, Any]
 ) -> AggregativeQuantifier:
-    from kdey.tables.files import TableError
+    from kdey.tables.sources import TableError
 
     method_settings = settings(options["options"], "--option")
     name, seed, jobs = options["method"], options["seed"], options["jobs"]
@@ -596,8 +596,8 @@ def _evaluate_model(table: str, options: dict[str, Any]) -> Results:
     from kdey.groups import Request, TableScorer
     from kdey.options import Options
     from kdey.tables.features import warn_of_unseen_values
-    from kdey.tables.files import TableError
     from kdey.tables.schema import match_labels
+    from kdey.tables.sources import TableError
     from kdey.tables.training import labelled_rows
 
     quantifier = load(options["model"])

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from kdey.quantifiers import AggregativeQuantifier
     from kdey.quantifiers.base import BaseQuantifier
     from kdey.report import Report
-    from kdey.tables.files import TableFile
     from kdey.tables.schema import TableSchema
+    from kdey.tables.sources import TableSource
 
 
 #: Groups or findings that are named on standard error; the table has all of them.
@@ -59,7 +59,7 @@ _MOST_NAMED = 5
 
 def _opened(
     model: str, table: str, options: dict[str, Any]
-) -> tuple[AggregativeQuantifier, TableFile]:
+) -> tuple[AggregativeQuantifier, TableSource]:
     """Return a model and a table; what is wrong with the options is said before it is loaded."""
     file = _file(model, table, options)
     if "by" in options:
@@ -69,7 +69,7 @@ def _opened(
     return _load(model, options["jobs"]), file
 
 
-def _file(model: str, table: str, options: dict[str, Any]) -> TableFile:
+def _file(model: str, table: str, options: dict[str, Any]) -> TableSource:
     """Return a table that has the columns which options name; the model must be there.
 
     What imports much is imported after this, so that a typo is answered at once.

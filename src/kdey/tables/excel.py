@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from kdey.tables.columns import canonical_text
@@ -29,13 +28,14 @@ MOST_ROWS, MOST_COLUMNS, LONGEST = 1_048_576, 16_384, 32_767
 
 
 def read_sheet(
-    source: Path | bytes, sheet: str, decimal: str
+    opener: Callable[[], BinaryIO], sheet: str, decimal: str
 ) -> tuple[Any, dict[str, list[Any]], int]:
     """Return a sheet of an Excel file; its first row that is not empty is the header.
 
     Parameters
     ----------
-    source : path, or the bytes of the file
+    opener : callable
+        Opens the bytes of the file.
     sheet : str
         Name, or number from 1; "auto": the only one that is not empty.
     decimal : {".", ","}
@@ -56,8 +56,8 @@ def read_sheet(
     """
     calamine = _calamine()
     try:
-        _check_size(source)
-        with opened(source) as stream:
+        _check_size(opener)
+        with opener() as stream:
             book = calamine.CalamineWorkbook.from_filelike(stream)
             rows = _rows(book, sheet)
     except (calamine.CalamineError, zipfile.BadZipFile) as error:
@@ -83,16 +83,12 @@ def _calamine() -> Any:
     return python_calamine
 
 
-def opened(source: Path | bytes) -> BinaryIO:
-    """Return a stream of the bytes of a file, or of those at hand."""
-    return io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
-
-
-def _check_size(source: Path | bytes) -> None:
+def _check_size(opener: Callable[[], BinaryIO]) -> None:
     """Raise where an archive would unpack to more than a sheet can hold."""
-    packed = len(source) if isinstance(source, bytes) else source.stat().st_size
-    with opened(source) as stream:
-        if stream.read(len(ARCHIVE)) != ARCHIVE:
+    with opener() as stream:
+        is_archive = stream.read(len(ARCHIVE)) == ARCHIVE
+        packed = stream.seek(0, io.SEEK_END)
+        if not is_archive:
             return
         with zipfile.ZipFile(stream) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
