@@ -40,7 +40,7 @@ def compose(
     """Return the method that turns instances into ``rows`` and solves them by ``matching``.
 
     It is an estimator as all others are: intervals, groups, evaluation, search and model files
-    work. ``docs/composing.md`` has examples.
+    work. ``docs/tutorials/researcher.md`` has examples.
 
     Parameters
     ----------
