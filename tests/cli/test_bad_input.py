@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from kdey import PACC, save
-from kdey.tables import files as reading
+from kdey.tables import sources as reading
 
 from .cases import FAST, rows, run, without, write
 

@@ -734,9 +734,8 @@ def _open_object(source: Any, options: ReadOptions) -> TableSource:
         native = native.scan() if hasattr(native, "scan") else native
     with naming_errors(name):
         for method in _TO_ARROW:
-            if hasattr(native, method):
+            if hasattr(native, method) and not hasattr(native, "__arrow_c_stream__"):
                 native = getattr(native, method)()
-                break
         if isinstance(native, dataset.Dataset):
             found = native
             return TableSource(
