@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import io
+import json
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -189,6 +191,35 @@ def test_values_of_every_type_come_back(tmp_path: Path) -> None:
         "share": [0.25, None, None],
         "text": ["é", None, None],
     }
+
+
+def test_a_sheet_is_made_to_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.xlsx"
+    table = pa.table({"shop": [7], "share": [0.123456789], "size": [12.5]})
+    path.write_bytes(table_bytes(table, "xlsx"))
+    assert read(path)["share"].to_list() == [0.123456789]
+    with zipfile.ZipFile(path) as archive:
+        sheet = archive.read("xl/worksheets/sheet1.xml").decode()
+        styles = archive.read("xl/styles.xml").decode()
+    assert 'ySplit="1"' in sheet
+    assert 'state="frozen"' in sheet
+    assert '<autoFilter ref="A1:C2"/>' in sheet
+    assert 'formatCode="0.0000"' in styles
+    cells = dict(re.findall(r'<c r="([A-C]2)"( s="\d+")?', sheet))
+    assert [bool(cells[name]) for name in ("A2", "B2", "C2")] == [False, True, False]
+
+
+def test_csv_has_the_digits_that_people_read() -> None:
+    table = pa.table(
+        {"at": [0.12345678901], "class": ["a"], "share": [1 / 3], "p": [1.23456789e-9]}
+    )
+    assert table_bytes(table, "csv").decode().splitlines()[1] == (
+        "0.12345678901,a,0.333333,1.23457e-09"
+    )
+    assert table_bytes(table, "csv", 2).decode().splitlines()[1] == "0.12345678901,a,0.33,1.2e-09"
+    assert json.loads(table_bytes(table, "json"))[0]["share"] == 1 / 3
+    assert json.loads(table_bytes(table, "json", 3))[0]["share"] == 0.333
+    assert repr(1 / 3) in table_bytes(table, "csv", 17).decode()
 
 
 def test_tables_beyond_excel_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,7 @@ def audit(table: str, **options: Any) -> None:
         target=options["target"],
         seed=options["seed"],
     )
-    deliver(found.to_frame("pyarrow"), options["format"], options["output"])
+    deliver(found.to_frame("pyarrow"), options["format"], options["output"], options["digits"])
     say(found.verdict)
     _say_classes(found)
     if options["next_rows"] is not None:
@@ -151,4 +151,4 @@ def _write_next(found: Audit, frame: Any, options: dict[str, Any]) -> None:
     if ROW in table.column_names:
         table = table.drop_columns([ROW])
     table = table.add_column(0, ROW, pa.array(rows + 1))
-    deliver(table, None, options["next_rows"])
+    deliver(table, None, options["next_rows"], 17)

@@ -561,7 +561,7 @@ def evaluate(table: str, **options: Any) -> None:
         _evaluate_model(table, options) if options["model"] else _evaluate_methods(table, options)
     )
     frame = results.to_frame("pyarrow") if options["each_bag"] else results.summary("pyarrow")
-    deliver(frame, options["format"], options["output"])
+    deliver(frame, options["format"], options["output"], options["digits"])
 
 
 def _evaluate_methods(table: str, options: dict[str, Any]) -> Results:
@@ -652,7 +652,7 @@ def select(table: str, **options: Any) -> None:
 
         save(search.best_estimator_, options["model"])
         say(f"wrote {options['model']}")
-    deliver(search.to_frame("pyarrow"), options["format"], options["output"])
+    deliver(search.to_frame("pyarrow"), options["format"], options["output"], options["digits"])
     best_params = ", ".join(f"{name}={value}" for name, value in search.best_params_.items())
     say(f"best: {best_params.replace('__classify__', '.')}")
 

@@ -145,7 +145,7 @@ def estimate(model: str, table: str, **options: Any) -> None:
     table_of_groups = groups.to_frame("pyarrow", wide=options["wide"])
     if options["drift"] is not None:
         table_of_groups = _with_drift(table_of_groups, groups, options["drift"])
-    deliver(table_of_groups, options["format"], options["output"])
+    deliver(table_of_groups, options["format"], options["output"], options["digits"])
     _report_problems(groups, quantifier)
     _report_verdicts(groups)
     if options["fail_on_misfit"]:
@@ -268,7 +268,7 @@ def compare(model: str, table: str, **options: Any) -> None:
     check_outputs((model, table), (options["output"], options["format"]))
     against = comparison_side(options["against"]) or "previous"
     compared = _compare(model, table, against, options)
-    deliver(compared, options["format"], options["output"])
+    deliver(compared, options["format"], options["output"], options["digits"])
     _say_findings(compared, options["correction"])
 
 
@@ -429,7 +429,7 @@ def monitor(model: str | None, table: str | None, **options: Any) -> None:
     if model is not None and options["undo"] is not None:
         raise click.UsageError("--undo takes no MODEL and TABLE")
     alarms = _look(options) if model is None or table is None else _add(model, table, options)
-    deliver(_alarm_table(alarms), options["format"], options["output"])
+    deliver(_alarm_table(alarms), options["format"], options["output"], options["digits"])
     for alarm in alarms:
         say(f"alarm: {alarm}")
     if model is not None and alarms:

@@ -195,10 +195,11 @@ def _text(cell: Any, decimal: str) -> str:
 
 
 def sheet_bytes(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> bytes:
-    """Return an Excel file of one sheet.
+    """Return an Excel file of one sheet, whose header stays in view and can be filtered by.
 
-    Texts are written as text, also where they begin like formulas. Whole numbers that Excel would
-    round are written as text too; NaN and infinite numbers are left empty.
+    Fractions in columns within -1 and 1, such as shares and p-values, show four digits. Texts are
+    written as text, also where they begin like formulas. Whole numbers that Excel would round are
+    written as text too; NaN and infinite numbers are left empty.
 
     Parameters
     ----------
@@ -217,15 +218,28 @@ def sheet_bytes(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> bytes
     options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     book = xlsxwriter.Workbook(stream, {"constant_memory": True, "in_memory": True, **options})
     sheet = book.add_worksheet("kdey")
-    formats: dict[type, Any] = {
-        date: book.add_format({"num_format": "yyyy-mm-dd"}),
-        datetime: book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"}),
-    }
-    for place, name in enumerate(names):
-        sheet.write_string(0, place, _fitting(name))
+    days, times, shares, header = (
+        book.add_format(kind)
+        for kind in (
+            {"num_format": "yyyy-mm-dd"},
+            {"num_format": "yyyy-mm-dd hh:mm:ss"},
+            {"num_format": "0.0000"},
+            {"bold": True, "bottom": 1},
+        )
+    )
+    formats = []
+    for place, (name, column) in enumerate(zip(names, columns, strict=True)):
+        fractions = [v for v in column if isinstance(v, float) and v - v == 0.0]
+        are_shares = bool(fractions) and max(map(abs, fractions)) <= 1.0
+        formats.append({date: days, datetime: times, float: shares if are_shares else None})
+        sheet.set_column(place, place, min(max(len(name) + 4, 10), 40))
+        sheet.write_string(0, place, _fitting(name), header)
+    sheet.freeze_panes(1, 0)
+    if names:
+        sheet.autofilter(0, 0, n_rows, len(names) - 1)
     for row in range(n_rows):
         for place, column in enumerate(columns):
-            _write(sheet, row + 1, place, column[row], formats)
+            _write(sheet, row + 1, place, column[row], formats[place])
     book.close()
     return stream.getvalue()
 
@@ -255,7 +269,7 @@ def _write(sheet: Any, row: int, place: int, value: Any, formats: dict[type, Any
         sheet.write_number(row, place, value)
     elif isinstance(value, float):
         if value - value == 0.0:  # finite
-            sheet.write_number(row, place, value)
+            sheet.write_number(row, place, value, formats[float])
     elif type(value) in formats and value.year >= 1900:
         naive = value.replace(tzinfo=None) if isinstance(value, datetime) else value
         sheet.write_datetime(row, place, naive, formats[type(value)])

@@ -308,26 +308,45 @@ def format_of(path: str | None) -> str:
     return suffix if suffix in FORMATS else "csv"
 
 
-def table_bytes(table: Any, format: str) -> bytes:
-    """Return a pyarrow table in one of ``FORMATS``; JSON is a list of one object per row."""
+#: Significant digits of numbers in CSV files, and those that a number has at most.
+CSV_DIGITS, ALL_DIGITS = 6, 17
+
+
+def table_bytes(table: Any, format: str, digits: int | None = None) -> bytes:
+    """Return a pyarrow table in one of ``FORMATS``; JSON is a list of one object per row.
+
+    Parameters
+    ----------
+    table : pyarrow table
+        Columns in front of "class" or "n" are keys, and keep all digits.
+    format : {"csv", "json", "parquet", "xlsx"}
+    digits : int, optional
+        Significant digits of fractions in CSV and JSON: by default 6 in CSV, and all in JSON. The
+        other formats keep all of them.
+    """
     if format == "parquet":
         import pyarrow.parquet as pq
 
         stream = io.BytesIO()
         pq.write_table(table, stream)
         return stream.getvalue()
+    names = table.column_names
     if format == "xlsx":
-        return sheet_bytes(table.column_names, [column.to_pylist() for column in table.columns])
-    columns = [[_plain(value) for value in column.to_pylist()] for column in table.columns]
+        return sheet_bytes(names, [column.to_pylist() for column in table.columns])
+    kept = digits or (CSV_DIGITS if format == "csv" else ALL_DIGITS)
+    first = min((names.index(name) for name in ("class", "n") if name in names), default=0)
+    columns = [
+        [_plain(value, kept if place >= first else ALL_DIGITS) for value in column.to_pylist()]
+        for place, column in enumerate(table.columns)
+    ]
     rows = zip(*columns, strict=True)
     if format == "json":
-        names = table.column_names
         lines = (json.dumps(dict(zip(names, row, strict=True)), allow_nan=False) for row in rows)
         return "[\n{}\n]\n".format(",\n".join(lines)).encode()
-    return csv_text(table.column_names, rows).encode()
+    return csv_text(names, rows).encode()
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, digits: int) -> Any:
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return float(f"{value:.{digits}g}") if math.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int | str) else str(value)

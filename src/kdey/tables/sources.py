@@ -316,15 +316,24 @@ def _open_path(path: str, options: ReadOptions) -> TableSource:
         return _open_bytes("standard input", sys.stdin.buffer.read(), options)
     if "://" in path:
         return _open_address(path, options)
-    is_pattern = glob.has_magic(path) and not os.path.exists(path)
-    if is_pattern:
-        files = sorted(found for found in glob.glob(path, recursive=True) if os.path.isfile(found))
-    elif os.path.isdir(path):
-        files = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
-    else:
+    is_pattern = _is_pattern(path)
+    if not is_pattern and not os.path.isdir(path):
         return _open_file(path, path, options)
-    parts = _parts(files, path, is_pattern)
+    parts = _parts(local_files(path), path, is_pattern)
     return _joined(path, [(partial(_open_file, f, f), values) for f, values in parts], options)
+
+
+def _is_pattern(path: str) -> bool:
+    return glob.has_magic(path) and not os.path.exists(path)
+
+
+def local_files(path: str) -> list[str]:
+    """Return the files of a folder or a pattern of this machine; none for anything else."""
+    if "://" in path:
+        return []
+    if _is_pattern(path):
+        return [found for found in glob.glob(path, recursive=True) if os.path.isfile(found)]
+    return [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
 
 
 def _open_address(path: str, options: ReadOptions) -> TableSource:
