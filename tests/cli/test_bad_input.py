@@ -120,11 +120,14 @@ def test_a_column_twice(fitting: Any) -> None:
 
 
 def test_other_files(tmp_path: Path, model: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    refused("estimate", model, empty, says=("empty: no file is there",))
     book = tmp_path / "t.xlsx"
     book.write_bytes(b"PK\x03\x04" + bytes(100))
     refused("estimate", model, book, says=("t.xlsx: not a sheet that can be read",))
     refused("estimate", model, tmp_path / "no.csv", says=("no.csv: No such file",))
-    refused("estimate", model, tmp_path, says=("directory",))
+    refused("estimate", model, tmp_path, says=("t.xlsx",))
     cut = tmp_path / "cut.parquet"
     pl.DataFrame(rows()).write_parquet(cut)
     cut.write_bytes(cut.read_bytes()[:-20])

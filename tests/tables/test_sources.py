@@ -382,11 +382,11 @@ def test_tables_with_a_log_of_their_own_are_not_read_file_by_file(tmp_path: Path
 
 def test_what_cannot_be_read_is_refused_with_what_can(tmp_path: Path) -> None:
     for thing in (7, [1, 2], object(), np.eye(2), []):
-        with pytest.raises(TypeError, match=r"CSV, JSON lines, Parquet, Arrow .* data frames"):
+        with pytest.raises(TypeError, match=r"CSV, JSON, Parquet, Arrow .* got"):
             open_source(thing)
     files = {
         b"FEA1....": "first version of Feather",
-        b"\0\0\1\2\3\0": "is neither CSV nor JSON lines, Parquet, Arrow or Excel",
+        b"\0\0\1\2\3\0": "is neither CSV nor JSON, Parquet, Arrow or Excel",
         b'{"a": 1} {"b"': "is no JSON with an object in each line",
         b'{"a": 1}\n{"a": "x"}\n': "is no JSON .* changed from number to string",
         b'[{"a": 1': "rows.bin",

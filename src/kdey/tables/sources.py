@@ -51,8 +51,8 @@ BATCH = 1 << 17
 BLOCK = 1 << 24
 #: What can be read, for messages.
 READABLE = (
-    "CSV, JSON lines, Parquet, Arrow (Feather) and Excel files, several of them, data frames and "
-    "whatever has __arrow_c_stream__, such as a DuckDB relation or the record batches of a query"
+    "the path of a CSV, JSON, Parquet, Arrow or Excel file, of several in a list or a folder, or "
+    "what has __arrow_c_stream__, such as a relation of DuckDB"
 )
 #: First bytes of compressed files, and what pyarrow calls the compression.
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
@@ -475,7 +475,7 @@ def _reader(head: bytes) -> Callable[[str, Opener, ReadOptions], TableSource]:
     zeros = b"\0" in head and not head.startswith(WIDE_MARKS) and wide_encoding(head) is None
     if zeros or head[:2] == b"PK":
         raise ValueError(
-            "is neither CSV nor JSON lines, Parquet, Arrow or Excel: export it as one of them"
+            "is neither CSV nor JSON, Parquet, Arrow or Excel: export it as one of them"
         )
     return _open_text
 
@@ -753,8 +753,14 @@ def _open_object(source: Any, options: ReadOptions) -> TableSource:
                 lambda wanted: found.to_batches(columns=wanted, batch_size=BATCH),
                 options,
             )
-        if not hasattr(native, "__arrow_c_stream__"):
-            raise TypeError(f"no table can be read from {name}; what can be read are {READABLE}")
+        if isinstance(native, arrow.RecordBatch):
+            native = arrow.Table.from_batches([native])
+        no_stream = not hasattr(native, "__arrow_c_stream__")
+        if no_stream or nw.dependencies.is_into_series(native):
+            raise TypeError(
+                f"a data frame of pandas, polars or pyarrow is needed, or another table "
+                f"({READABLE}), got {type(source).__name__}"
+            )
         left = [arrow.RecordBatchReader.from_stream(native)]
         schema = left[0].schema
 
