@@ -45,6 +45,8 @@ from kdey.simplex import check_posteriors, posteriors_on
 from kdey.validation import check_weights, on_gpu, take_rows
 
 Posteriors = NDArray[np.floating]
+#: Looks at the model of the first split, and the seconds that the other fits will take.
+Judge: TypeAlias = Callable[[Any, float], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,7 +343,7 @@ def cross_fit(
     n_jobs: int | None = None,
     clusters: Indices | None = None,
     refit: bool = False,
-    deadline: float | None = None,
+    judge: Judge | None = None,
 ) -> FittedStage:
     """Fit ``classifier`` on every split and keep all models.
 
@@ -355,8 +357,9 @@ def cross_fit(
         Those of the splits, kept with the training posteriors.
     refit : bool
         Whether to fit the classifier on all instances too.
-    deadline : float, optional
-        Time of ``time.monotonic`` at which all fits should be done.
+    judge : callable, optional
+        Called with the model of the first split, and the seconds that the other fits will take. If
+        it raises, they are not made.
 
     Returns
     -------
@@ -365,8 +368,6 @@ def cross_fit(
 
     Raises
     ------
-    TimeoutError
-        If the first fit took so long that the others would end after the deadline.
     TypeError
         If ``classifier`` is a class or has no ``predict_proba``.
     ValueError
@@ -375,7 +376,7 @@ def cross_fit(
     fits = _ClassifierFits.of(classifier, X, codes, classes, sample_weight, n_jobs, clusters)
     if fits.is_frozen:
         return fits.frozen()
-    return fits.cross_fit(splits, n_jobs, np.inf, refit, deadline)
+    return fits.cross_fit(splits, n_jobs, np.inf, refit, judge)
 
 
 def predict_posteriors(
@@ -613,7 +614,7 @@ class _ClassifierFits:
         n_jobs: int | None,
         keep_bytes: float,
         refit: bool = True,
-        deadline: float | None = None,
+        judge: Judge | None = None,
     ) -> FittedStage:
         """Return the stage of one model per split and, with ``refit``, one of all instances.
 
@@ -625,7 +626,7 @@ class _ClassifierFits:
         jobs: list[Callable[[], Any]] = [partial(_fit_fold, self, *s, share) for s in splits]
         if refit:  # one more job of the same batch, so that it does not wait for the folds
             jobs.append(self.fit)
-        results = _run_until(jobs, n_jobs, deadline)
+        results = _run_judged(jobs, n_jobs, judge)
         folds = results[: len(splits)]
         models = tuple(model for _, model in folds)
         return FittedStage(
@@ -675,19 +676,19 @@ class _LimitedSize:
         return size
 
 
-def _run_until(
-    jobs: list[Callable[[], Any]], n_jobs: int | None, deadline: float | None
+def _run_judged(
+    jobs: list[Callable[[], Any]], n_jobs: int | None, judge: Judge | None
 ) -> list[Any]:
-    """Return the results of jobs of about equal length; TimeoutError if they would be late."""
-    if deadline is None:
+    """Return the results of jobs of about equal length, unless the first shows that it is no use.
+
+    Each returns a model as its second value.
+    """
+    if judge is None:
         return run_jobs(jobs, n_jobs)
     start = time.monotonic()
     first = jobs[0]()
-    now = time.monotonic()
     rounds = math.ceil((len(jobs) - 1) / thread_count(n_jobs))
-    if now + rounds * (now - start) > deadline:
-        expected = (rounds + 1) * (now - start)
-        raise TimeoutError(f"its {len(jobs)} fits would take about {expected:.0f} s")
+    judge(first[1], rounds * (time.monotonic() - start))
     return [first, *run_jobs(jobs[1:], n_jobs)]
 
 

@@ -60,8 +60,9 @@ class Quantifier(AggregativeQuantifier):
     ----------
     classifiers : "auto", str, classifier, sequence of these, or mapping from names to classifiers
         "auto" takes logistic regression, extra trees and gradient boosting, each with the
-        preparation that it needs; their names select among them. Other classifiers need
-        ``predict_proba``, and a ``FrozenEstimator`` is used without fitting.
+        preparation that it needs; for text and sparse columns naive Bayes instead of boosting, and
+        no trees where these have more than 5e8 cells. Names select among them. Other classifiers
+        need ``predict_proba``, and a ``FrozenEstimator`` is used without fitting.
     methods : "auto" or sequence of quantifiers
         "auto" takes KDEy-ML and EMQ with BCTS; other methods must maximise a mixture likelihood
         (``DIR()``). Kernel methods take part only if there are 200 labels.
@@ -124,7 +125,7 @@ class Quantifier(AggregativeQuantifier):
     tune_for: Any = "ae"
     effort: str = "default"
     time_limit: float | None = None
-    size_limit: float | None = 100e6
+    size_limit: float | None = 60e6
     schema: TableSchema | None = None
     device: Any = "cpu"
 
