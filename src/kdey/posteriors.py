@@ -95,6 +95,36 @@ class TrainingPosteriors:
         held = {each.name: getattr(self, each.name) for each in fields(self)}
         return replace(self, **{n: v[rows] for n, v in held.items() if v is not None})
 
+    def joined(self, new: TrainingPosteriors) -> TrainingPosteriors:
+        """Return these rows and new ones, whose clusters are others than those of these rows.
+
+        The new rows come from the classifier that scores bags: where each fold had a model of its
+        own, they are a fold of their own.
+        """
+        n, m = len(self.labels), len(new.labels)
+        weighted = self.weights is not None or new.weights is not None
+        folds = self.folds
+        if folds is not None:
+            number = int(folds.max()) + (1 if len(np.unique(folds)) > 1 else 0)
+            folds = np.concatenate([folds, np.full(m, number)])
+        instances = self.instances
+        if instances is not None:
+            instances = np.concatenate([instances, int(instances.max()) + 1 + np.arange(m)])
+        clusters = None
+        if self.clusters is not None or new.clusters is not None:
+            known = np.arange(n) if self.clusters is None else self.clusters
+            added = np.arange(m) if new.clusters is None else new.clusters
+            clusters = np.concatenate([known, int(known.max()) + 1 + added])
+        return TrainingPosteriors(
+            np.concatenate([self.required(), new.required()]),
+            np.concatenate([self.labels, new.labels]),
+            np.concatenate([self.row_weights, new.row_weights]) if weighted else None,
+            folds,
+            instances,
+            clusters,
+            None if self.strata is None else np.concatenate([self.strata, np.asarray(new.strata)]),
+        )
+
     def in_stratum(self, stratum: int) -> TrainingPosteriors:
         r"""Return the instances with the weights of templates for one stratum.
 
@@ -325,11 +355,13 @@ def given_stage(
     codes: Indices,
     sample_weight: ArrayLike | None,
     clusters: Indices | None = None,
+    strata: Indices | None = None,
 ) -> FittedStage:
     """Return the stage of posteriors or features that were given with labels: no classifier."""
     check_consistent_length(points, codes)
     weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
-    return FittedStage(None, TrainingPosteriors(points, codes, weights, clusters=clusters))
+    given = TrainingPosteriors(points, codes, weights, clusters=clusters, strata=strata)
+    return FittedStage(None, given)
 
 
 def cross_fit(
