@@ -164,6 +164,10 @@ def updated(
     old, k = model.training, model.n_classes
     assert old is not None, "checked by the caller"
     codes = _known_codes(y, model.classes)
+    if len(codes) != len(points):
+        raise ValueError(
+            f"X and y must have the same number of rows, got {len(points)} and {len(codes)}"
+        )
     drawn = None if clusters is None else training_clusters(clusters, len(codes))
     new = given_stage(points, codes, sample_weight, drawn, strata).training
     after = model.with_training(old.joined(new), place.n_threads)
