@@ -26,7 +26,7 @@ from kdey.quantifiers.composed import DecisionsMixin
 from kdey.rows import RowSpec
 from kdey.rows.histogram import ThresholdMap
 from kdey.rows.posterior import FriedmanMap, PosteriorMap
-from kdey.simplex import check_posteriors, counts_from_limits, in_class_order
+from kdey.simplex import check_posteriors, counts_from_interval, in_class_order
 from kdey.validation import check_choice, check_classes, refuse_masked
 
 
@@ -312,8 +312,8 @@ class ACC(DecisionsMixin, _Adjusting):
             return cls.from_misclassification(matrix, classes)
         if sensitivity_interval is None or specificity_interval is None:
             raise ValueError("give intervals of both sensitivity and specificity, or of none")
-        yes = counts_from_limits(sensitivity, *sensitivity_interval, confidence, "sensitivity")
-        no = counts_from_limits(specificity, *specificity_interval, confidence, "specificity")
+        yes = counts_from_interval(sensitivity, *sensitivity_interval, confidence, "sensitivity")
+        no = counts_from_interval(specificity, *specificity_interval, confidence, "specificity")
         return cls.from_counts([[no[0], yes[1]], [no[1], yes[0]]], classes)
 
     def estimate_counts(self, observed: ArrayLike, **options: Any) -> Estimate:
