@@ -38,7 +38,8 @@ from numpy.typing import NDArray
 from scipy.special import betainc, ndtr, ndtri, softmax
 
 from kdey.bags import Array, Indices, offsets_of
-from kdey.bayes.pooling import GroupTree, TemplateDraws, shrink_groups
+from kdey.bayes.pooling import GroupTree, shrink_groups
+from kdey.bayes.sampling import TemplateDraws
 from kdey.options import EACH_GROUP
 
 #: Groups that are needed to say something of another one.
