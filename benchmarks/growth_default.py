@@ -160,7 +160,8 @@ def exponent(points: list[dict[str, float]], name: str) -> float:
 
 def print_tables(results: dict[str, Any]) -> None:
     rows, slopes = [], []
-    for axis, points in results["axes"].items():
+    for axis in AXES:
+        points = results["axes"].get(axis, [])
         rows += [
             [axis, f"{p['value']:,}", f"{p['fit']:.1f}", f"{p['seconds']:.2f}", f"{p['MB']:,.0f}"]
             for p in points
@@ -180,7 +181,8 @@ def draw(results: dict[str, Any]) -> None:
 
     figure = new_figure(11.0, 5.0)
     panels = figure.subplots(2, len(AXES), sharey="row", sharex="col")
-    for column, (axis, points) in zip(panels.T, results["axes"].items(), strict=True):
+    for column, axis in zip(panels.T, AXES, strict=True):
+        points = results["axes"].get(axis, [])
         values = [point["value"] for point in points]
         for panel, name, colour in zip(column, ("seconds", "MB"), COLOURS, strict=False):
             panel.loglog(values, [point[name] for point in points], "o-", ms=4, color=colour)
