@@ -118,6 +118,9 @@ class Options:
         What tells the rows of a table apart: it chooses the fold model that scores a row for the
         fit check, and the order in which bootstraps resample. By default the features do.
 
+    focus : a class, optional
+        The class that was asked for, which a report is about; see :func:`kdey.make_report`.
+
     Raises
     ------
     ValueError
@@ -168,6 +171,7 @@ class Options:
     merge: Mapping[Any, Any] | None = None
     correction: str | None = HOLM
     key: str | None = None
+    focus: Any = None
 
     def __post_init__(self) -> None:
         check_share(self.confidence, "confidence")

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from kdey.report.drawing import COLOURS, SHARES, page_colours
+from kdey.report.page import COLOURS, SHARES, page_colours
 
 from .cases import full_report
 

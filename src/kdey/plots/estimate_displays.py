@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from kdey.bags import Array
 from kdey.intervals import Estimate, Estimates
+from kdey.intervals.region import Region
 from kdey.kernels import class_log_sums
 from kdey.model import bag_posteriors, training_of
 from kdey.plots.style import (
@@ -27,7 +28,7 @@ from kdey.plots.style import (
     pyplot,
     ternary,
 )
-from kdey.report.drawing import CLAIMED, COLOURS, OBSERVED, SHARES
+from kdey.report.page import CLAIMED, COLOURS, OBSERVED, SHARES
 from kdey.report.shown_groups import (
     ClassRow,
     Group,
@@ -37,13 +38,7 @@ from kdey.report.shown_groups import (
     group_table,
     position,
 )
-from kdey.report.technical import (
-    Reliability,
-    region_border,
-    region_middle,
-    reliability,
-    simplex_cells,
-)
+from kdey.report.technical import Reliability, reliability
 from kdey.simplex import check_posteriors
 
 if TYPE_CHECKING:
@@ -343,7 +338,8 @@ class RegionDisplay:
             ax = figure.add_subplot(projection="ternary")
         for number, (name, estimate) in enumerate(self.estimates.items()):
             colour = COLOURS[number % len(COLOURS)]
-            border = region_border(estimate.region, region_middle(estimate))
+            middle = estimate.estimate if estimate.corrected is None else estimate.corrected
+            border = region_border(estimate.region, middle)
             if border is not None:
                 ax.fill(*ternary(border), color=colour, alpha=0.25, linewidth=0)
             label = f"{literal_text(name)}, {100 * estimate.confidence:g} % region"
@@ -370,6 +366,38 @@ class RegionDisplay:
                 "estimate.plot() draws the intervals of any number, estimate.merge adds classes up"
             )
         return all_classes[0]
+
+
+#: Directions in which the border of the joint region is searched.
+_RAYS = 120
+#: Shares of the middle of the simplex that are mixed into the point where rays start, if possible.
+_INWARD = (0.1, 0.03, 0.01)
+
+
+def region_border(region: Region, inside: Array) -> Array | None:
+    """Return points (n, 3) on the border of a region around a point of it; None if it is outside.
+
+    Bisection finds the last place inside along each ray from the point; rays end at the border of
+    the simplex.
+    """
+    if not region.contains(inside):
+        return None
+    # From a point on an edge of the simplex hardly any ray runs along it: start further inside.
+    starts = ((1.0 - share) * inside + share / 3.0 for share in _INWARD)
+    inside = next((start for start in starts if region.contains(start)), inside)
+    angles = np.linspace(0.0, 2 * np.pi, _RAYS, endpoint=False)
+    plane = np.array([[1.0, -1.0, 0.0], [1.0, 1.0, -2.0]]) / np.sqrt([[2.0], [6.0]])
+    rays = np.stack([np.cos(angles), np.sin(angles)], axis=1) @ plane
+    falling = rays < 0
+    ends = np.where(falling, inside / np.where(falling, -rays, 1.0), np.inf).min(axis=1)
+    near, far = np.zeros(_RAYS), ends
+    for _ in range(30):
+        middle = (near + far) / 2
+        points = np.clip(inside + middle[:, None] * rays, 0.0, None)
+        inside_region = region.contains(points / points.sum(axis=1, keepdims=True))
+        near = np.where(inside_region, middle, near)
+        far = np.where(inside_region, far, middle)
+    return np.asarray(np.clip(inside + near[:, None] * rays, 0.0, 1.0))
 
 
 _COLOUR_MAPS = ("Blues", "Oranges", "Greens")
@@ -526,6 +554,18 @@ class SimplexDisplay:
         ax.scatter(*ternary(some), s=3, color="black", alpha=0.35, linewidths=0)
         name_corners(ax, self.classes)
         ax.set_title(literal_text(name), fontsize="medium", pad=22)
+
+
+def simplex_cells(steps: int) -> Array:
+    """Return the small triangles of the three-class simplex, shape (steps^2, 3, 3)."""
+    upright = [[(i + 1, j), (i, j + 1), (i, j)] for i in range(steps) for j in range(steps - i)]
+    turned = [
+        [(i + 1, j), (i, j + 1), (i + 1, j + 1)]
+        for i in range(steps - 1)
+        for j in range(steps - 1 - i)
+    ]
+    two = np.array(upright + turned, dtype=np.float64) / steps
+    return np.concatenate([two, 1.0 - two.sum(axis=2, keepdims=True)], axis=2)
 
 
 def _grid() -> Array:

@@ -24,7 +24,7 @@ from kdey.plots.style import (
     line_style,
     literal_text,
 )
-from kdey.report.drawing import COLOURS, RED
+from kdey.report.page import COLOURS, RED
 from kdey.simplex import in_class_order
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.evaluation import Results
-from kdey.report.drawing import COLOURS, GREY, tick_label
+from kdey.report.page import COLOURS, GREY, tick_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -198,14 +198,19 @@ class GroupTable:
         return self.calendar.name(self.moment(group))
 
     @cached_property
-    def series(self) -> dict[str, list[Group]]:
-        """Groups that share all keys but the time, by a text, each in the order of time."""
-        by_keys: dict[Any, list[Group]] = {}
+    def by_keys(self) -> dict[Any, list[Group]]:
+        """Groups that share all keys but the time, by the identity of these, in order of time."""
+        series: dict[Any, list[Group]] = {}
         for group in self.groups:
             keys = tuple(value for _, value in self._named_keys(group, True))
-            by_keys.setdefault(identity(keys), []).append(group)
+            series.setdefault(identity(keys), []).append(group)
+        return series
+
+    @cached_property
+    def series(self) -> dict[str, list[Group]]:
+        """Groups that share all keys but the time, by a text, each in the order of time."""
         by_label: dict[str, list[Group]] = {}
-        for groups in by_keys.values():
+        for groups in self.by_keys.values():
             by_label[_unused(self.label(groups[0], without_time=True), by_label)] = groups
         return by_label
 
