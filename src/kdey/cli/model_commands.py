@@ -327,16 +327,13 @@ def report(model: str, table: str, **options: Any) -> None:
     from kdey._display import count_of
 
     check_outputs((model, table), (options["output"], "page"))
-    if options["figures"] is not None:
-        from kdey.report.drawing import check_format
-
-        for kind in options["figure_formats"]:
-            check_format(kind)
     page = _make_report(model, table, options)
     page.write(options["output"])
     say(f"wrote {options['output']}")
     if options["figures"] is not None:
-        written = page.write_figures(options["figures"], options["figure_formats"])
+        from kdey.plots import write_figures
+
+        written = write_figures(page, options["figures"], options["figure_formats"])
         say(f"wrote {count_of(len(written), 'figure')} to {options['figures']}")
 
 

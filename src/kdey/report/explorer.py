@@ -428,8 +428,8 @@ def explore_groups(table: GroupTable, totals: GroupTable, focus: str | None = No
 
 def _marked(changes: Changes) -> dict[tuple[int, int], list[int]]:
     """Return the times of clear changes by row and class."""
-    pairs = zip(*changes.clear.nonzero(), strict=True)
-    return {(int(row), int(code)): [int(changes.place[row, code])] for row, code in pairs}
+    pairs = np.argwhere(changes.clear).tolist()
+    return {(row, code): [int(changes.place[row, code])] for row, code in pairs}
 
 
 def _focus(shares: Array, changes: Changes) -> int:
@@ -513,7 +513,9 @@ def _tenths(values: Array) -> Any:
     """Return shares in tenths of a per cent, as nested lists; None for those not known."""
     known = np.isfinite(values)
     whole = np.rint(1000 * np.where(known, values, 0.0)).astype(int)
-    return np.where(known, whole.astype(object), None).tolist()
+    tenths = whole.astype(object)
+    tenths[~known] = None
+    return tenths.tolist()
 
 
 def _end(shares: Array) -> int:

@@ -227,8 +227,17 @@ class GroupTable:
         too wide.
         """
         names = tuple(name for name in self.by if name != self.time)
-        groups = tuple(_together(groups, names, self.by) for groups in self.series.values())
+        groups = tuple(_together(groups, names, self.by) for groups in self.by_keys.values())
         return replace(self, by=names, time=None, groups=groups)
+
+    def newest(self) -> GroupTable:
+        """Return the newest group of each series."""
+        names = tuple(name for name in self.by if name != self.time)
+        groups = []
+        for series in self.by_keys.values():
+            keys = tuple(value for _, value in self._named_keys(series[-1], True))
+            groups.append(replace(series[-1], keys=keys))
+        return replace(self, by=names, time=None, groups=tuple(groups))
 
 
 def _together(groups: Sequence[Group], names: Sequence[str], by: Sequence[str]) -> Group:
