@@ -303,8 +303,10 @@ def _say_findings(table: pa.Table, correction: str) -> None:
 @click.argument("table")
 @group_options
 @survey_options
+@labelled_options
 @comparison_options
 @click.option("--label", help="Column of known labels, shown beside the estimates.")
+@click.option("--focus", help="The class that was asked for: the page is about its share.")
 @jobs_option
 @click.option("--title", help="Heading of the page.")
 @click.option("-o", "--output", default="report.html", help="File to write.")
@@ -327,6 +329,10 @@ def report(model: str, table: str, **options: Any) -> None:
     from kdey._display import count_of
 
     check_outputs((model, table), (options["output"], "page"))
+    if options["figures"] is not None:
+        from kdey.plots.style import pyplot
+
+        pyplot()  # says what to install before the work begins
     page = _make_report(model, table, options)
     page.write(options["output"])
     say(f"wrote {options['output']}")
@@ -343,13 +349,15 @@ def _make_report(model: str, table: str, options: dict[str, Any]) -> Report:
 
     from kdey.report import make_report
 
+    asked = asked_of(options, quantifier.classes_)
+    said = {"labelled": asked.pop("labelled"), "focus": options["focus"]}
     report = make_report(
         quantifier,
         file,
         against=comparison_side(options["against"]),
         truth=options["label"],
         title=options["title"],
-        **asked_of(options, quantifier.classes_),
+        **{**asked, "options": replace(asked["options"], **said)},
     )
     settings = {"Command": shlex.join(["kdey", *sys.argv[1:]]), **report.settings}
     for path in (Path(model), Path(table)):

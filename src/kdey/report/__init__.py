@@ -41,7 +41,7 @@ from kdey.groups import (
 from kdey.intervals import Estimate, Estimates
 from kdey.intervals.checks import Checks, FitResult
 from kdey.model import Fitted, Model, model_of, training_of
-from kdey.options import Options
+from kdey.options import LABEL_SHIFT, Options
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.report.explorer import Explorer, explore_classes, explore_groups
 from kdey.report.page import Page, render_page
@@ -141,6 +141,13 @@ class Report:
         if made is None:
             return Checks(self.check, NotChecked("no columns were seen"))
         return replace(made, scores=self.check)
+
+    @property
+    def by_labels(self) -> bool:
+        """Whether the shares rest on labels of some of the rows themselves."""
+        if self.table is None or self.table.request.labelled is None:
+            return False
+        return self.table.request.options.believe != LABEL_SHIFT
 
     @cached_property
     def rows(self) -> tuple[ClassRow, ...] | None:

@@ -201,7 +201,7 @@ class Explorer:
 
     def text_of(self, name: str, row: int) -> str:
         """Return a further share as text."""
-        return _percent(_tenths(self.shares[row, 0, _DRAWN.index(name)]))
+        return _percent(_tenths(self.shares[row, :, _DRAWN.index(name)])[0])
 
     def tick(self, tenths: float) -> str:
         """Return the label of a tick."""

@@ -124,9 +124,10 @@ def _facts(report: Report) -> dict[str, list[str]]:
     estimate, rows, checks = report.estimate, report.rows, report.checks
     facts: dict[str, list[str]] = {}
     if estimate is not None and rows is not None:
-        facts["How sure?"] = how_sure(estimate, rows)
+        facts["How sure?"] = how_sure(estimate, rows, report.by_labels)
     if checks is not None:
-        facts["Checked?"] = [_verdict(report)[1], fit_result(checks)]
+        result = [_MISFIT_WITH_LABELS] if report.by_labels and checks.rejected else []
+        facts["Checked?"] = [_verdict(report)[1], *(result or [fit_result(checks)])]
     facts["How wrong could it be?"] = _drift(report)
     facts["What next?"] = next_steps(report)
     return {name: sentences for name, sentences in facts.items() if sentences}
@@ -238,7 +239,7 @@ def _classes(report: Report) -> Section | None:
         records = class_records(estimate_rows(estimate, report.truth))
         files["classes.csv"] = csv_address(*records)
     if report.groups is not None and report.group_explorer is None:
-        words = [groups_described(report.groups), *words]
+        words += [groups_described(report.groups)] * (estimate is not None)
         files["groups.csv"] = csv_address(*group_records(report.groups))
     title = f"Share of each class{' over time' if explorer.times else ''}"
     return Section("classes", title, words, explorer, files=files)
@@ -252,7 +253,8 @@ def _groups(report: Report) -> Section | None:
     over_time = " and over time" if explorer.times else ""
     title = f"Shares by {listed([name for name in table.by if name != table.time])}{over_time}"
     files = {"groups.csv": csv_address(*group_records(report.groups))}
-    return Section("groups", title, [groups_described(table)], explorer, files=files)
+    words = [] if report.estimate is None else [groups_described(table)]
+    return Section("groups", title, words, explorer, files=files)
 
 
 def _comparisons(report: Report) -> Section | None:
@@ -450,6 +452,10 @@ def _sort_value(key: Any) -> float | None:
     return float(key) if isinstance(key, int | float) and not isinstance(key, bool) else None
 
 
+_MISFIT_WITH_LABELS = (
+    "The records do not look like any mix of the classes as they were in training. Labels of the "
+    "records themselves keep the shares right all the same."
+)
 #: Differences that are named in sentences.
 _MOST_NAMED = 3
 #: Adjusted p-values up to this are findings.

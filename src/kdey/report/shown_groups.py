@@ -483,13 +483,10 @@ class Calendar:
         text stands for times that are shown as they are.
     length : str
         Of a "period", such as "2 weeks".
-    within_days : bool
-        Whether a "period" may begin at any time of a day.
     """
 
     noun: str = ""
     length: str = ""
-    within_days: bool = False
 
     def name(self, moment: Any) -> str:
         """Return the name of the period that begins at a moment: April 2026, week 14 of 2026."""
@@ -508,24 +505,6 @@ class Calendar:
         if self.noun == "week":
             return f"{self._short(day)} of {self._year(day)}"
         return _date(day) if self.noun == "day" else key_text(moment)
-
-    def tick(self, moment: Any, before: Any = None) -> str:
-        """Return a short name for an axis, with the year (or day) where it is new.
-
-        Parameters
-        ----------
-        moment : the first moment of the period
-        before : the moment of the label on its left, optional
-        """
-        start, last = as_moment(moment), as_moment(before)
-        if self.within_days and isinstance(start, datetime):
-            same_day = last is not None and last.timetuple()[:3] == start.timetuple()[:3]
-            return f"{start:%H:%M}" if same_day else f"{self._short(start)} {start:%H:%M}"
-        day, last_day = as_day(moment), as_day(before)
-        if self.noun == "year" or day is None:
-            return self.name(moment) if self.noun == "year" else key_text(moment)
-        year, short = self._year(day), self._short(day)
-        return short if last_day is not None and self._year(last_day) == year else f"{short} {year}"
 
     def _short(self, day: date) -> str:
         """Return the name of the period that begins on a day, without its year."""
@@ -557,7 +536,7 @@ def calendar_of(moments: Sequence[Any], every: str | None = None) -> Calendar:
         count, unit = parse_period(every)
         if (count, unit) in _NAMED:
             return Calendar(_NAMED[count, unit])
-        return Calendar("period", f"{count} {_UNITS[unit]}{'s' * (count > 1)}", unit in "smh")
+        return Calendar("period", f"{count} {_UNITS[unit]}{'s' * (count > 1)}")
     if None in known or not days:
         return Calendar()
     if len(days) < 2:

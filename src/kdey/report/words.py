@@ -16,6 +16,7 @@ and if the intervals do not overlap, as a reader of the figure would ask.
 from __future__ import annotations
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -90,9 +91,10 @@ def headline(estimate: Estimate, rows: Sequence[ClassRow], focus: str | None = N
     return first
 
 
-def how_sure(estimate: Estimate, rows: Sequence[ClassRow]) -> list[str]:
+def how_sure(estimate: Estimate, rows: Sequence[ClassRow], by_labels: bool = False) -> list[str]:
     """Return what the intervals promise, and what is known better or worse than it seems."""
-    return [meaning_of_intervals(estimate), *_look_alikes(estimate), *_hardly_known(rows)]
+    meaning = meaning_of_intervals(estimate, by_labels)
+    return [meaning, *_look_alikes(estimate), *_hardly_known(rows)]
 
 
 def against_others(rows: Sequence[ClassRow], focus: str | None = None) -> list[str]:
@@ -119,15 +121,19 @@ def _rest(rest: Sequence[ClassRow]) -> list[str]:
     return [f"The other {len(rest)} classes together make up {percent(share)}{absent}."]
 
 
-def meaning_of_intervals(estimate: Estimate) -> str:
-    """Return what the intervals in brackets promise."""
+def meaning_of_intervals(estimate: Estimate, by_labels: bool = False) -> str:
+    """Return what the intervals in brackets promise; labels of these records promise more."""
     if estimate.method == "none":
         return "These shares have no intervals."
     level = f"{100 * estimate.confidence:g}\u00a0%"
     which = "all of them hold at once" if estimate.simultaneous else "each of them holds"
+    condition = (
+        "whatever has changed since training, as labels of some of these records have been used"
+        if by_labels
+        else "provided that only the shares have changed since training"
+    )
     return (
-        f"The intervals in brackets are made so that {which} in {level} of such cases, provided "
-        "that only the shares have changed since training."
+        f"The intervals in brackets are made so that {which} in {level} of such cases, {condition}."
     )
 
 
@@ -609,15 +615,17 @@ def _labels_to_collect(quantifier: BaseQuantifier, estimate: Estimate) -> list[s
     if len(estimate.classes) != len(quantifier.classes_) or not estimate.size:
         return []
     try:
-        known = identifiability(
-            quantifier,
-            estimate.size,
-            prevalence=estimate.estimate,
-            confidence=estimate.confidence,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # said when the quantifier was fitted
+            known = identifiability(
+                quantifier,
+                estimate.size,
+                prevalence=estimate.estimate,
+                confidence=estimate.confidence,
+            )
         plan = plan_labels(known, max(float(known.width().max()) / 2, 0.001))
-    except ValueError:
-        return []  # The method keeps no training posteriors.
+    except (TypeError, ValueError):
+        return []  # The method has no posteriors, or keeps none of training.
     if not plan.reachable:
         return [
             "More training examples alone cannot halve the intervals: that takes more records to "
