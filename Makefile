@@ -30,7 +30,7 @@ $(SETUP): $(NATIVE)
 $(DOCS): $(NATIVE)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	$(BIN)/python -m pip install --quiet --editable ".[docs]" --group site
 	touch $(DOCS)
 
 demo: $(INSTALLED)
@@ -106,7 +106,7 @@ smoke: $(SETUP)
 
 # The documentation site, in build/docs: every example runs, and a warning or a dead link is an error.
 docs: $(DOCS)
-	rm -rf docs/api/generated  # a page of a name that is gone is an error
+	rm -rf docs/api/generated docs/lab/generated  # a page of a name that is gone is an error
 	$(BIN)/python -m sphinx -W --keep-going -n -q docs build/docs
 
 # Ratios against peers, measured on this machine (half an hour), and docs/lab/benchmarks.md made of them.
@@ -214,5 +214,5 @@ native:
 	cp build/dev/_kdey.bin src/kdey/_kdey.bin
 
 clean:
-	rm -rf docs/auto_examples docs/api/generated docs/api/backreferences
+	rm -rf docs/auto_examples docs/api/generated docs/lab/generated docs/api/backreferences
 	rm -rf build dist $(VENV) $(VENV)-quapy $(VENV)-oldest $(VENV)-newest $(VENV)-wheels src/kdey/_kdey.bin

@@ -12,7 +12,7 @@ sees no labels: no check can find it. Beside it stands the median factor by whic
 class would have to change for the drift intervals to reach the truth.
 
 Outcomes go to ``build/benchmarks/confident_wrong.jsonl``; a stopped run goes on from there (half an
-hour of processor time). ``--table`` prints the tables of ``docs/what-a-check-sees.md``, and
+hour of processor time). ``--table`` prints the tables of ``docs/lab/checks.md``, and
 ``--figure`` draws its picture. Without ``KDEY_DATA`` only the sets of scikit-learn and synthetic
 texts are used.
 """

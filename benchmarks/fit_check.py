@@ -2,7 +2,7 @@
 
 ``python benchmarks/fit_check.py`` runs what is not yet in ``build/benchmarks/fit_check.jsonl``
 (about 15 minutes on 2 quiet cores), can be stopped at any time, and writes one line per case to
-``benchmarks/results/fit_check.csv``; ``--table`` prints the tables of ``docs/trust.md`` from these.
+``benchmarks/results/fit_check.csv``; ``--table`` prints tables of ``docs/lab/checks.md``.
 Every split is drawn anew, with a classifier and a checker of its own.
 
 ``--columns`` measures the column check by simulation instead: the share of bags with an alarm under
@@ -235,7 +235,7 @@ CHANGES = {"null": "shares alone", "unknown": "unknown class, 20 %"}
 
 
 def table() -> None:
-    """Print the tables of docs/trust.md."""
+    """Print the tables of docs/lab/checks.md."""
     lines = read_summary(SUMMARY)
     numbers = [{k: float(v) for k, v in line.items() if k not in KEYS} for line in lines]
     print("| data | bags | KS p | mean p | share <= 0.05 | own classifier: KS p, mean p |")

@@ -22,7 +22,8 @@ from scipy.stats import beta, norm
 from kdey import KDEyML, Options
 from kdey.bags import Bags
 from kdey.bayes import sample_posterior
-from kdey.bayes.sampling import Chains, gibbs_sweeps, sample_rows
+from kdey.bayes.chains import Chains, gibbs_sweeps
+from kdey.bayes.sampling import sample_rows
 from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
 from kdey.posteriors import training_posteriors
 from populations import classifier, gaussian

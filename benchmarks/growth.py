@@ -9,7 +9,7 @@
 Each axis is varied over a factor of 32 or more with the others fixed. Measured are making the rows
 (kernel) and the whole estimate of ten groups. Times are the best of several, in processor seconds;
 they are kept in ``results/growth.json``. ``--table`` prints the constants of the cost model and the
-times of ``docs/scale.md``, ``--figure`` draws ``docs/figures/growth.png``.
+times of ``docs/lab/scale.md``, ``--figure`` draws ``docs/figures/growth.png``.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kdey import KDEyML, native
-from kdey.bayes.sampling import Chains, gibbs_sweeps
+from kdey.bayes.chains import Chains, gibbs_sweeps
 from kdey.kernels import PackedReferences
 from kdey.matching.divergence import Divergence, solve_divergence
 from kdey.matching.likelihood import solve_mixture

@@ -41,7 +41,7 @@ TAIL = """\
 
 Errors and total time against QuaPy on the paper's sets: [automatic.md](automatic.md). Coverage of
 intervals: [intervals.md](../intervals.md). Other libraries: [comparison.md](comparison.md). Growth
-with rows, references and classes, and clusters: [scale.md](../scale.md).
+with rows, references and classes, and clusters: [scale.md](scale.md).
 """
 
 

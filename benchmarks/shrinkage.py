@@ -41,7 +41,8 @@ import numpy as np
 from cases import quiet
 from kdey.bags import Bags, offsets_of
 from kdey.bayes.each_group import LEVELS, SeparateEnds, lean_on_others
-from kdey.bayes.pooling import GroupTree, ShrunkGroups, TemplateDraws, shrink_groups
+from kdey.bayes.pooling import GroupTree, ShrunkGroups, shrink_groups
+from kdey.bayes.sampling import TemplateDraws
 from kdey.native import thread_count
 from labelled import make_quantifier, split
 from summaries import RAW, RESULTS, read_raw, read_summary, update_summary

@@ -32,8 +32,8 @@ from scipy.special import softmax
 from cases import quiet
 from kdey.bags import Bags, offsets_of
 from kdey.bayes import random_walk
-from kdey.bayes.pooling import TemplateDraws
 from kdey.bayes.random_walk import PeriodTree, smooth_periods
+from kdey.bayes.sampling import TemplateDraws
 from shrinkage import FIRST_SPLIT, scored
 from summaries import RAW, RESULTS, read_raw, read_summary, update_summary
 

@@ -1,4 +1,4 @@
-"""The figures of docs/which-method.md, from the committed results; nothing is run again.
+"""The figures of docs/lab/methods.md, from the committed results; nothing is run again.
 
 ``python benchmarks/which_method.py`` prints the numbers that the page quotes and draws
 ``docs/figures/which-method.png`` and ``docs/figures/which-classifier.png``.

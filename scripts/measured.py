@@ -90,7 +90,9 @@ class Fault:
 def pages() -> list[Path]:
     """Return the pages that may hold measured numbers."""
     found = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
-    built = (ROOT / "docs" / "auto_examples", ROOT / "docs" / "api" / "generated")
+    built = tuple(
+        ROOT / "docs" / one for one in ("auto_examples", "api/generated", "lab/generated")
+    )
     return sorted(path for path in found if not any(map(path.is_relative_to, built)))
 
 

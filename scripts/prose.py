@@ -20,7 +20,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 #: What the build of the site writes.
-BUILT = ("docs/auto_examples", "docs/api/generated", "docs/api/backreferences", "build", "dist")
+BUILT = (
+    *("docs/auto_examples", "docs/api/generated", "docs/api/backreferences"),
+    *("docs/lab/generated", "build", "dist"),
+)
 
 #: Checks that are turned off, with the reason.
 CONFIGURATION = {

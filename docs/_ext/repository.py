@@ -21,10 +21,10 @@ PAGES = {
     "README.md": "index",
     "ARCHITECTURE.md": "lab/project/architecture",
     "CONTRIBUTING.md": "lab/project/contributing",
-    "CHANGELOG.md": "project/changelog",
+    "CHANGELOG.md": "lab/project/changelog",
     "SECURITY.md": "lab/project/security",
     "benchmarks/README.md": "lab/project/benchmarks",
-    "examples/README.md": "examples",
+    "examples/README.md": "tutorials/index",
 }
 
 

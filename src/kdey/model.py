@@ -25,7 +25,7 @@ from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
 from kdey.bags import Array, Bags
 from kdey.gpu import n_pairs, rows_on
-from kdey.matching import AnyMatching, Composite, OneBag, Solution, exact_solution
+from kdey.matching import AnyMatching, Composite, OneBag, Solution, exact_solution, median_solution
 from kdey.matching.likelihood import MaximiseLikelihood
 from kdey.native import thread_count
 from kdey.posteriors import Posteriors, TrainingPosteriors, predict_posteriors
@@ -470,11 +470,14 @@ class CombinedPoints:
         return self.n_points
 
 
+@dataclass(frozen=True, eq=False)
 class Combination:
-    """How answers of members become one. Subclasses are frozen dataclasses."""
+    """How answers of members become one: by their median, unless a subclass does it otherwise."""
 
-    #: The classifier whose posteriors of instances :meth:`combine` needs; None for none.
-    reference_classifier: Any = None
+    @property
+    def reference_classifier(self) -> Any:
+        """The classifier whose posteriors of instances :meth:`combine` needs; None for none."""
+        return None
 
     def member_posteriors(self, posteriors: Floats, number: int) -> Floats:
         """Return the posteriors for a member, from those of all classes, shape (m, k)."""
@@ -482,7 +485,7 @@ class Combination:
 
     def combine(self, parts: list[Solution], points: CombinedPoints, bags: Bags) -> Solution:
         """Return the solution of bags from those of the members."""
-        raise NotImplementedError
+        return median_solution(parts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,7 +40,7 @@ from kdey.posteriors import TrainingPosteriors, predict_posteriors
 from kdey.quantifiers import AggregativeQuantifier
 from kdey.quantifiers.base import SHARED_PARAMETERS, unfitted_on_failure
 from kdey.rows import ArrayRows, RowMap, Rows, fitted, no_templates
-from kdey.simplex import check_posteriors, in_class_order
+from kdey.simplex import check_posteriors, in_class_order, softmax_rows
 from kdey.tuning.trials import TuningPlan
 from kdey.validation import check_choice, check_classes, check_count, check_positive, import_torch
 
@@ -58,50 +58,13 @@ _DECAY = 0.01
 _SMALLEST_SPREAD = 1e-3
 
 
-@dataclass(frozen=True, eq=False)
-class Network:
-    """The parameters of a trained network.
-
-    Attributes
-    ----------
-    centre, spread : arrays of shape (d,)
-        Mean and spread of the mean rows of the training bags.
-    weights : tuple of arrays of shape (n_out, n_in)
-        One per layer.
-    biases : tuple of arrays of shape (n_out,)
-    """
-
-    centre: Array
-    spread: Array
-    weights: tuple[Array, ...]
-    biases: tuple[Array, ...]
-
-    def __call__(self, means: Array) -> Array:
-        """Return the prevalences of bags from their mean rows.
-
-        Parameters
-        ----------
-        means : array of shape (n_bags, d)
-
-        Returns
-        -------
-        array of shape (n_bags, k)
-        """
-        z = (means - self.centre) / self.spread
-        for weights, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            z = np.maximum(z @ weights.T + bias, 0.0)
-        logits = z @ self.weights[-1].T + self.biases[-1]
-        shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
-
-
 def train(
     training: tuple[Array, Array],
     validation: tuple[Array, Array],
     bag_size: float,
     spec: NetworkMap,
-) -> Network:
-    """Return the network that does best on the validation bags among those of all passes.
+) -> NetworkMap:
+    """Return the map with the network of the pass that does best on the validation bags.
 
     Parameters
     ----------
@@ -110,10 +73,11 @@ def train(
     bag_size : float
         Mean size of the training bags.
     spec : NetworkMap
+        With its knots.
 
     Returns
     -------
-    Network
+    NetworkMap
     """
     torch = import_torch("training a network")
     rows, prevalences = training
@@ -130,7 +94,8 @@ def train(
         layers = _layers(rows.shape[1], spec.n_hidden, prevalences.shape[1])
         loss = losses(bag_size)[spec.loss]
         best = _fit(layers, tensors(*training), tensors(*validation), loss, spec)
-    return Network(centre, spread, tuple(best[0::2]), tuple(best[1::2]))
+    weights, biases = tuple(best[0::2]), tuple(best[1::2])
+    return replace(spec, centre=centre, spread=spread, weights=weights, biases=biases)
 
 
 def losses(bag_size: float) -> dict[str, Loss]:
@@ -228,7 +193,11 @@ class NetworkMap(RowMap):
         Draws the training bags from the training instances.
     knots : array of shape (k, n_bins)
         Ascending in each row.
-    network : Network
+    centre, spread : arrays of shape (k * n_bins,)
+        Mean and spread of the mean rows of the training bags.
+    weights : tuple of arrays of shape (n_out, n_in)
+        One per layer.
+    biases : tuple of arrays of shape (n_out,)
     """
 
     n_bins: int = 8
@@ -239,7 +208,10 @@ class NetworkMap(RowMap):
     seed: int = 0
     protocol: BagProtocol = field(default_factory=APP)
     knots: Array = fitted()
-    network: Network = fitted()
+    centre: Array = fitted()
+    spread: Array = fitted()
+    weights: tuple[Array, ...] = fitted()
+    biases: tuple[Array, ...] = fitted()
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> NetworkMap:
         """Return the map whose network was trained on bags of the training posteriors."""
@@ -254,18 +226,17 @@ class NetworkMap(RowMap):
             return self.protocol.bags(training.labels[positions[part]], np.arange(n_classes))
 
         first, second = draw(parts[0]), draw(parts[1])
-        network = train(
+        return train(
             (first.bags.mean(rows[positions[parts[0]]]), first.prevalences),
             (second.bags.mean(rows[positions[parts[1]]]), second.prevalences),
             float(first.bags.sizes.mean()),
-            self,
+            replace(self, knots=knots),
         )
-        return replace(self, knots=knots, network=network)
 
     @property
     def templates(self) -> Array:
         """Empty, shape (k, 0): the method has no templates."""
-        return no_templates(len(self.network.biases[-1]))
+        return no_templates(len(self.biases[-1]))
 
     def __call__(self, points: NDArray[Any], n_threads: int = 1) -> ArrayRows:
         """Return the rows of posteriors of shape (m, k)."""
@@ -278,13 +249,19 @@ class NetworkMap(RowMap):
         order = np.random.default_rng(self.seed).permutation(len(means))
         cut = max(1, int(_VALIDATION * len(order)))
         held, seen = order[:cut], order[cut:]
-        network = train(
+        return train(
             (means[seen], bags.prevalences[seen]),
             (means[held], bags.prevalences[held]),
             float(bags.bags.sizes[seen].mean()),
-            self,
+            replace(self, knots=knots),
         )
-        return replace(self, knots=knots, network=network)
+
+    def answer(self, means: Array) -> Array:
+        """Return the prevalences (n_bags, k) of bags from their mean rows (n_bags, k * n_bins)."""
+        z = (means - self.centre) / self.spread
+        for weights, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            z = np.maximum(z @ weights.T + bias, 0.0)
+        return softmax_rows(z @ self.weights[-1].T + self.biases[-1])
 
 
 class AskNetwork(Matching[LeastSquares]):
@@ -294,7 +271,7 @@ class AskNetwork(Matching[LeastSquares]):
 
     def problem(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> LeastSquares:
         """Return the squared distance from the answer: a network minimises nothing."""
-        answers = cast(NetworkMap, row_map).network(rows.mean(bags))
+        answers = cast(NetworkMap, row_map).answer(rows.mean(bags))
         return LeastSquares(np.eye(answers.shape[1]), answers)
 
     def solve(self, problem: LeastSquares, n_threads: int = 1) -> Solution:
@@ -421,30 +398,15 @@ class HistNetQ(AggregativeQuantifier):
     based on histograms", Neural Computing and Applications, 2024.
     """
 
+    protocol: BagProtocol | None = None
+    loss: str = "ae"
+    n_bins: int = 8
+    n_hidden: int = 128
+    n_epochs: int = 30
+    learning_rate: float = 2e-3
+
     #: The classes start from different random numbers, and "nmd" depends on their order.
     orders_classes = True
-
-    def __init__(
-        self,
-        classifier: Any = None,
-        *,
-        protocol: BagProtocol | None = None,
-        loss: str = "ae",
-        n_bins: int = 8,
-        n_hidden: int = 128,
-        n_epochs: int = 30,
-        learning_rate: float = 2e-3,
-        cv: Any = 5,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
-        self.protocol = protocol
-        self.loss = loss
-        self.n_bins = n_bins
-        self.n_hidden = n_hidden
-        self.n_epochs = n_epochs
-        self.learning_rate = learning_rate
 
     def row_spec(self) -> NetworkMap:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""

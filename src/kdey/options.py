@@ -228,5 +228,9 @@ class Options:
 
     def tail(self, n_classes: int) -> float:
         """Return the probability outside each end of the interval of a class."""
-        miss = 1.0 - self.confidence
-        return miss / 2.0 / (n_classes if self.simultaneous else 1)
+        return interval_tail(self.confidence, self.simultaneous, n_classes)
+
+
+def interval_tail(confidence: float, simultaneous: bool, n_intervals: int) -> float:
+    """Return the probability outside each end of one of several intervals."""
+    return (1.0 - confidence) / 2.0 / (n_intervals if simultaneous else 1)

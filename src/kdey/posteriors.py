@@ -18,7 +18,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from numbers import Integral
 from typing import Any, TypeAlias
@@ -83,6 +83,16 @@ class TrainingPosteriors:
             raise ValueError("this method needs training posteriors: cv must not be None")
         return self.posteriors
 
+    @property
+    def row_weights(self) -> NDArray[np.float64]:
+        """The weight of each row, shape (n_used,): one where there are no weights."""
+        return np.ones(len(self.labels)) if self.weights is None else self.weights
+
+    def take(self, rows: NDArray[Any]) -> TrainingPosteriors:
+        """Return some of the rows, by their positions."""
+        held = {each.name: getattr(self, each.name) for each in fields(self)}
+        return replace(self, **{n: v[rows] for n, v in held.items() if v is not None})
+
     def in_stratum(self, stratum: int) -> TrainingPosteriors:
         r"""Return the instances with the weights of templates for one stratum.
 
@@ -94,7 +104,7 @@ class TrainingPosteriors:
         cluster, which err together, count for as much as the sums over clusters show.
         """
         assert self.strata is not None, "instances have strata"
-        weights = np.ones(len(self.labels)) if self.weights is None else self.weights.copy()
+        weights = self.row_weights.copy()
         points = np.asarray(self.required(), dtype=np.float64)
         for label in np.unique(self.labels):
             rows = np.flatnonzero((self.labels == label) & (weights > 0))
@@ -212,12 +222,16 @@ class ClassifierStage:
             random_state=self.random_state,
             clusters=clusters,
         )
-        fitted, folds = _fit_splits(fits, splits, n_jobs, keep_bytes)
+        if len(splits) == 1:  # templates and later posteriors come from the same model
+            train, test = splits[0]
+            _check_two_classes(fits.codes[train], "cv: the training part of the only split")
+            fitted = fits.fit(train)
+            parts = [(fits.posteriors(fitted, test), None)]
+            stage = FittedStage(fitted, _assemble(fits, splits, parts))
+        else:
+            stage = fits.cross_fit(splits, n_jobs, keep_bytes)
         warn_about_rare_classes(self.cv, fits.codes, len(fits.classes), splits)
-        models = tuple(model for _, model in folds)
-        return FittedStage(
-            fitted, _assemble(fits, splits, folds), None if None in models else models
-        )
+        return stage
 
 
 def training_posteriors(
@@ -361,14 +375,7 @@ def cross_fit(
     fits = _ClassifierFits.of(classifier, X, codes, classes, sample_weight, n_jobs, clusters)
     if fits.is_frozen:
         return fits.frozen()
-    _check_two_classes(fits.codes, "y")
-    jobs: list[Callable[[], Any]] = [partial(_fit_fold, fits, *split, np.inf) for split in splits]
-    if refit:
-        jobs.append(fits.fit)
-    results = _run_until(jobs, n_jobs, deadline)
-    folds = results[: len(splits)]
-    models = tuple(model for _, model in folds)
-    return FittedStage(results[-1] if refit else None, _assemble(fits, splits, folds), models)
+    return fits.cross_fit(splits, n_jobs, np.inf, refit, deadline)
 
 
 def predict_posteriors(
@@ -600,28 +607,36 @@ class _ClassifierFits:
         with self._blas_threads():
             return predict_posteriors(fitted, take_rows(self.X, rows), self.classes)
 
+    def cross_fit(
+        self,
+        splits: list[Split],
+        n_jobs: int | None,
+        keep_bytes: float,
+        refit: bool = True,
+        deadline: float | None = None,
+    ) -> FittedStage:
+        """Return the stage of one model per split and, with ``refit``, one of all instances.
+
+        The models of the splits are kept if they are not larger than ``keep_bytes`` together.
+        """
+        _check_two_classes(self.codes, "y")
+        # A limit for each split, so that a worker need not send back a model that is not kept.
+        share = keep_bytes / len(splits)
+        jobs: list[Callable[[], Any]] = [partial(_fit_fold, self, *s, share) for s in splits]
+        if refit:  # one more job of the same batch, so that it does not wait for the folds
+            jobs.append(self.fit)
+        results = _run_until(jobs, n_jobs, deadline)
+        folds = results[: len(splits)]
+        models = tuple(model for _, model in folds)
+        return FittedStage(
+            results[-1] if refit else None,
+            _assemble(self, splits, folds),
+            None if None in models else models,
+        )
+
 
 #: Posteriors of a split's test part, and the model that gave them (None: not kept).
 _Fold: TypeAlias = tuple[Posteriors, Any | None]
-
-
-def _fit_splits(
-    fits: _ClassifierFits, splits: list[Split], n_jobs: int | None, keep_bytes: float
-) -> tuple[Any, list[_Fold]]:
-    """Return the classifier to keep and the result of each split."""
-    if len(splits) == 1:
-        train, test = splits[0]
-        _check_two_classes(fits.codes[train], "cv: the training part of the only split")
-        fitted = fits.fit(train)
-        return fitted, [(fits.posteriors(fitted, test), None)]
-    _check_two_classes(fits.codes, "y")
-    # A limit for each split, so that a worker need not send back a model that is not kept.
-    share = keep_bytes / len(splits)
-    folds = [partial(_fit_fold, fits, train, test, share) for train, test in splits]
-    # The refit is one more job of the same batch, so that it does not wait for the folds.
-    jobs: list[Callable[[], Any]] = [fits.fit, *folds]
-    fitted, *parts = run_jobs(jobs, n_jobs)
-    return fitted, parts
 
 
 def _fit_fold(fits: _ClassifierFits, train: Indices, test: Indices, keep_bytes: float) -> _Fold:

@@ -313,7 +313,7 @@ def round_counts(prevalence: ArrayLike, size: int) -> NDArray[np.int64]:
     return np.asarray(counts + (rank < remaining), dtype=np.int64)
 
 
-def counts_from_limits(
+def counts_from_interval(
     rate: float, low: float, high: float, confidence: float = 0.95, name: str = "rate"
 ) -> tuple[float, float]:
     """Return successes and failures of a study whose Wilson interval is as wide as the one given.

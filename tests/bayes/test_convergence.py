@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdey.bayes.sampling import effective_size, split_r_hat
+from kdey.bayes.chains import effective_size, split_r_hat
 
 
 def autoregressive(rho: float, shape: tuple[int, int], seed: int = 0) -> np.ndarray:

@@ -8,7 +8,7 @@ from scipy.stats import beta, binom
 
 from kdey import ACC
 from kdey.bayes import ErrorRates, SamplingWarning, sample_error_rates
-from kdey.simplex import counts_from_limits
+from kdey.simplex import counts_from_interval
 
 
 def exact_posterior(positive, n, sensitivity, specificity):
@@ -89,7 +89,7 @@ def test_uncertain_rates_widen_limits_and_draws() -> None:
 
 
 def test_limits_of_rates_become_counts() -> None:
-    successes, failures = counts_from_limits(0.9, 0.83, 0.95)
+    successes, failures = counts_from_interval(0.9, 0.83, 0.95)
     n = successes + failures
     assert successes / n == pytest.approx(0.9)
     z = 1.959964
@@ -106,7 +106,7 @@ def test_limits_of_rates_become_counts() -> None:
     a, b = rough.estimate_counts([800, 200]), tight.estimate_counts([800, 200])
     assert (a.high - a.low)[1] > 1.2 * (b.high - b.low)[1]
     assert a.template_noise
-    rates = ErrorRates.from_limits((0.9, 0.83, 0.95), (0.95, 0.9, 0.98))
+    rates = ErrorRates.from_intervals((0.9, 0.83, 0.95), (0.95, 0.9, 0.98))
     np.testing.assert_allclose(rates.parameters[:, 1].sum(), n + 1, rtol=1e-9)
 
 

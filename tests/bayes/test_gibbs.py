@@ -9,7 +9,8 @@ from scipy.stats import beta, kstest
 from kdey import native
 from kdey.bags import Bags
 from kdey.bayes import SamplingWarning
-from kdey.bayes.sampling import Chains, gibbs_sweeps, sample_rows
+from kdey.bayes.chains import Chains, gibbs_sweeps
+from kdey.bayes.sampling import sample_rows
 from kdey.matching.likelihood import MixtureLikelihood
 
 ROUTES = ("native", "numpy")

@@ -8,8 +8,8 @@ from scipy.special import gammaln
 from scipy.stats import kstest
 
 from kdey import native
+from kdey.bayes.chains import effective_size
 from kdey.bayes.pooling import GroupTree, HierarchyChain, hierarchy_sweeps
-from kdey.bayes.sampling import effective_size
 
 
 @pytest.fixture(params=("native", "numpy"))

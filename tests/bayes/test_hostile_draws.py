@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kdey import native
-from kdey.bayes.sampling import Chains, gibbs_sweeps
+from kdey.bayes.chains import Chains, gibbs_sweeps
 from tests.bayes.test_gibbs import route
 
 __all__ = ["route"]

@@ -8,7 +8,6 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from kdey import PACC
-from kdey.bayes.pooling import TemplateDraws
 from kdey.bayes.random_walk import (
     SIGMAS,
     PeriodTree,
@@ -17,6 +16,7 @@ from kdey.bayes.random_walk import (
     _Walk,
     smooth_periods,
 )
+from kdey.bayes.sampling import TemplateDraws
 from tests.groups.cases import fitted, posteriors
 
 

@@ -9,7 +9,7 @@ from sklearn.datasets import make_classification
 from kdey import DIR, EMQ, PACC, KDEyML, sample_posterior
 from kdey.bags import Bags
 from kdey.bayes import PosteriorDraws
-from kdey.bayes.sampling import _independent_draws, _redrawn, _redrawn_rows, sample_rows
+from kdey.bayes.sampling import TemplateDraws, _independent_draws, sample_rows
 from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
 
 
@@ -69,24 +69,15 @@ def test_both_uncertainties_add_up(data) -> None:
     few = KDEyML(bandwidth=0.1, random_state=0).fit(data[0][:80], data[1][:80])
     drawn = sample_posterior(few, data[2], random_state=0)
     model, points = few.model_, few.classifier_.predict_proba(data[2])
-    rng = np.random.default_rng(0)
+    templates = TemplateDraws(model)
     problems = [
-        MixtureLikelihood(_redrawn_rows(model, points, rng, 1), Bags.whole(len(points)))
-        for _ in range(200)
+        MixtureLikelihood(templates.draw(seed)(points), Bags.whole(len(points)))
+        for seed in np.random.SeedSequence(0).spawn(200)
     ]
     found = np.array([solve_mixture(problem).prevalence[0] for problem in problems])
     given = sample_rows(problems[0], random_state=0).population
     expected = np.sqrt(given.var(axis=0) + found.var(axis=0))
     np.testing.assert_allclose(drawn.population.std(axis=0), expected, rtol=0.2)
-
-
-def test_drawn_weights_keep_the_sums_of_the_classes(fitted) -> None:
-    training = fitted.model_.training
-    drawn = _redrawn(fitted.model_, np.random.default_rng(0))
-    np.testing.assert_allclose(
-        np.bincount(drawn.labels, weights=drawn.weights), np.bincount(training.labels)
-    )
-    assert len(np.unique(drawn.weights)) == len(drawn.weights)
 
 
 def test_the_worth_of_draws_of_few_templates() -> None:

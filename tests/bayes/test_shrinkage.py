@@ -9,14 +9,14 @@ import pytest
 
 from kdey import EMQ, PACC, KDEyML, Quantifier
 from kdey.bayes import pooling
+from kdey.bayes.chains import SamplingWarning
 from kdey.bayes.pooling import (
     GroupTree,
     ShrunkGroups,
-    TemplateDraws,
     drifts,
     shrink_groups,
 )
-from kdey.bayes.sampling import SamplingWarning
+from kdey.bayes.sampling import TemplateDraws
 from tests.groups.cases import CLASSES, fitted, posteriors
 
 QUICK = {"n_templates": 4, "n_sweeps": 200, "n_draws": 25, "n_rounds": 1}

@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 #: What is written by the build of the site.
-MADE = ("docs/auto_examples", "docs/api/generated")
+MADE = ("docs/auto_examples", "docs/api/generated", "docs/lab/generated")
 FENCE = re.compile(
     r"(?:^<!-- (?P<word>not run|needs): (?P<rest>[^\n]*?) -->\n)?"
     r"^(?P<ticks>`{3,})(?P<language>[^\n]*)\n(?P<text>.*?)^(?P=ticks)$",

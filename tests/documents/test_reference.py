@@ -11,7 +11,8 @@ import pytest
 import kdey
 from tests.documents.pages import ROOT
 
-API = ROOT / "docs" / "api"
+#: Pages with tables of names: those for users, and the building blocks.
+PAGES = [*sorted((ROOT / "docs" / "api").glob("*.rst")), ROOT / "docs" / "lab" / "inside.rst"]
 #: Packages whose public names are all listed, under their own name or that of ``kdey``.
 PACKAGES = (
     *(
@@ -40,11 +41,11 @@ TYPES = {"AnyMatching", "Labelled"}
 def listed() -> list[str]:
     """Return the full name of every entry of the pages' tables."""
     names: list[str] = []
-    for page in sorted(API.glob("*.rst")):
+    for page in PAGES:
         module = ""
         for line in page.read_text(encoding="utf-8").splitlines():
             said = re.fullmatch(r"\.\. currentmodule:: ([\w.]+)", line)
-            module = said[1] if said else module
+            module = said[1] if said else "" if line == ".. toctree::" else module
             entry = re.fullmatch(r"   (\w+)", line)
             if entry and module:
                 names.append(f"{module}.{entry[1]}")

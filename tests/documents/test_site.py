@@ -76,14 +76,13 @@ def test_page_of_examples_has_the_kinds_and_the_order_of_the_list() -> None:
     from teaching import listed
 
     readme = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
-    text = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "tutorials" / "index.md").read_text(encoding="utf-8")
     kinds = re.findall(r"^## (.*)$", readme, re.M)
     assert re.findall(r"^## (.*)$", text, re.M) == kinds
     assert kinds[0] == "Case studies"
     assert re.findall(r"\.\./examples/(plot_\w+\.py)$", text, re.M) == listed(readme)
-    assert [entry.removeprefix("auto_examples/") + ".py" for entry in entries(text)] == listed(
-        readme
-    )
+    drawn = [entry.rpartition("/")[2] + ".py" for entry in entries(text) if "auto_ex" in entry]
+    assert drawn == listed(readme)
 
 
 def test_help_of_every_command_is_on_the_site() -> None:

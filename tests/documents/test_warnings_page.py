@@ -1,4 +1,4 @@
-"""docs/warnings.md quotes messages that the source really has, and names every warning class."""
+"""docs/troubleshooting.md quotes messages of the source, and names every warning class."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import kdey
 from tests.documents.pages import Page
 
 SOURCE = Path(kdey.__file__).parent
-PAGE = Page("docs/warnings.md")
+PAGE = Page("docs/troubleshooting.md")
 #: Fields of a message in the source, and what the page writes in their place.
 FIELD, DOTS = "\0", "…"
 #: Roots of all warnings, and those of other libraries that kdey issues.

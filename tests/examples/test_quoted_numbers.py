@@ -27,7 +27,7 @@ def quotes(page: str) -> list[tuple[str, Path]]:
         link = re.search(r"\]\(([^)#]+)\)", last)
         if line.startswith("|") and link:
             beside = re.sub(r"\(?\[[^]]*\]\([^)]*\)\)?", "", last).strip()
-            found.append((beside or before, (DOCS / link[1]).resolve()))
+            found.append((beside or before, (DOCS / page).parent.joinpath(link[1]).resolve()))
     return found
 
 
@@ -37,7 +37,7 @@ def numbers(text: str) -> set[str]:
 
 
 def test_evidence_stands_where_it_is_said_to_stand() -> None:
-    quoted = [pair for pair in quotes("which-method.md") if pair[1].suffix == ".md"]
+    quoted = [pair for pair in quotes("lab/methods.md") if pair[1].suffix == ".md"]
     assert len(quoted) >= 4
     for evidence, file in quoted:
         there = numbers(file.read_text(encoding="utf-8"))
@@ -53,11 +53,11 @@ def test_guide_quotes_what_its_script_prints(
     made = runpy.run_path(str(SCRIPT))
     made["main"](tmp_path)
     printed = numbers(capsys.readouterr().out)
-    quoted = [evidence for evidence, file in quotes("which-method.md") if file == SCRIPT]
+    quoted = [evidence for evidence, file in quotes("lab/methods.md") if file == SCRIPT]
     assert len(quoted) >= 3
     for evidence in quoted:
         assert numbers(evidence) <= printed | {"500"}, evidence
-    text = (DOCS / "which-method.md").read_text(encoding="utf-8")
+    text = (DOCS / "lab/methods.md").read_text(encoding="utf-8")
     words = text[text.index("## What our runs say") : text.index("## Every method")]
     ratios = set(re.findall(r"\b[1-9]\.\d\d\b", words))
     assert len(ratios) >= 8

@@ -143,7 +143,7 @@ def test_large_groups_are_thinned(design: Any, monkeypatch: pytest.MonkeyPatch) 
     np.testing.assert_allclose(made.estimate, whole.estimate, atol=0.05)
     assert ((made.high - made.low) > (whole.high - whole.low)).all()
     if made.labelled is not None:
-        assert made.labelled.n_labels[0] == whole.labelled.n_labels[0]
+        assert made.labelled["n_labels"][0] == whole.labelled["n_labels"][0]
     shuffled = frame.sample(fraction=1.0, shuffle=True, seed=1)
     np.testing.assert_allclose(
         q.predict_groups(shuffled, "group", scores=SCORES, **design).estimate, made.estimate

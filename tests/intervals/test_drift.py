@@ -295,7 +295,7 @@ def test_the_limits_of_many_bags_are_those_of_each():
     X, y, bag, _ = world(2)
     q = kdey.PACC(random_state=0).fit(X, y)
     both = q.estimate_bags(bag, [range(100), range(100, 300)], check_fit=False)
-    low, high, reason = drift.drift_limits(both, 1.3)
+    low, high, reason = drift.drift_intervals_of_bags(both, 1.3)
     assert reason is None
     for number in (0, 1):
         alone = both[number].sensitivity([1.3])

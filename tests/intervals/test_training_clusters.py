@@ -265,8 +265,8 @@ def test_tuning_parts_leave_clusters_whole():
     tagged = np.column_stack([p, ids])  # a column that shows where a row comes from
     parts = make_parts(TrainingPosteriors(tagged, labels, clusters=ids), np.random.default_rng(0))
     for cluster in range(12):
-        assert len(set(parts.part[parts.points[:, 3] == cluster])) == 1
-    assert len(set(parts.part)) == 5
+        assert len(set(parts.folds[parts.posteriors[:, 3] == cluster])) == 1
+    assert len(set(parts.folds)) == 5
 
 
 def test_held_out_densities_leave_out_the_own_cluster():

@@ -408,7 +408,7 @@ def test_labels_that_were_chosen_by_a_column_are_doubted() -> None:
         frame = bag.assign(label=pd.Series(truth[chosen], index=bag.index[chosen]), by="x")
         groups = quantifier.predict_groups(frame, "by", labelled="label")
         assert groups.labelled is not None
-        assert f"column {name!r}" in groups.labelled.verdict[0]
+        assert f"column {name!r}" in groups.labelled["verdict"][0]
     fair = rng.choice(300, 40, replace=False)
     assert "random draw" not in quantifier.estimate(bag, labelled=(fair, truth[fair])).verdict
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kdey.neural import (
-    Network,
+    NetworkMap,
     _repeated,
     _split,
     quantile_knots,
@@ -48,9 +48,10 @@ def test_the_network_is_the_formula():
     rng = np.random.default_rng(1)
     weights = (rng.normal(size=(4, 6)), rng.normal(size=(4, 4)), rng.normal(size=(3, 4)))
     biases = (rng.normal(size=4), rng.normal(size=4), rng.normal(size=3))
-    network = Network(rng.normal(size=6), rng.random(6) + 0.5, weights, biases)
+    centre, spread = rng.normal(size=6), rng.random(6) + 0.5
+    network = NetworkMap(centre=centre, spread=spread, weights=weights, biases=biases)
     means = rng.normal(size=(5, 6))
-    for found, q in zip(network(means), means, strict=True):
+    for found, q in zip(network.answer(means), means, strict=True):
         z = (q - network.centre) / network.spread
         for w, b in zip(weights[:2], biases[:2], strict=True):
             z = np.array([max(0.0, float(row @ z + c)) for row, c in zip(w, b, strict=True)])

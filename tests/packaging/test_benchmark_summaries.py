@@ -72,7 +72,7 @@ def test_tables_of_the_fit_check(script: Any, capsys: pytest.CaptureFixture[str]
     script("fit_check.py")["table"]()
     printed = table_lines(capsys.readouterr().out)
     assert len(printed) > 12
-    assert set(printed) <= set(page_lines("trust.md"))
+    assert set(printed) <= set(page_lines("lab/checks.md"))
 
 
 def test_a_summary_keeps_the_cells_that_are_not_measured_anew(script: Any, tmp_path: Path) -> None:

@@ -27,9 +27,7 @@ class PowerMap(RowMap):
 class PowerPACC(AggregativeQuantifier):
     """PACC on powers of the posteriors."""
 
-    def __init__(self, classifier=None, *, power="auto", cv=5, random_state=None, n_jobs=None):
-        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
-        self.power = power
+    power: float | str = "auto"
 
     def row_spec(self):
         if self.power != "auto":

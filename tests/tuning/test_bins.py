@@ -69,7 +69,7 @@ def test_few_bins_for_few_instances_and_more_for_many() -> None:
 
 def test_equal_rows_fall_back() -> None:
     p, y = np.full((40, 2), 0.5), np.arange(40) % 2
-    with pytest.warns(TuningWarning, match="n_bins='auto': nothing can be learnt"):
+    with pytest.warns(TuningWarning, match="n_bins: nothing can be learnt"):
         q = kdey.DM().fit_posteriors(p, y)
     assert q.n_bins_ == 8
     assert "number of bins" in q.tuning_.summary()

@@ -47,7 +47,7 @@ def test_folds_are_the_parts() -> None:
     given = training(3, 90, folds=5)
     parts = make_parts(given, rng())
     fold_of = {tuple(r): f for r, f in zip(given.posteriors.tolist(), given.folds, strict=True)}
-    assert [fold_of[tuple(r)] for r in parts.points.tolist()] == parts.part.tolist()
+    assert [fold_of[tuple(r)] for r in parts.posteriors.tolist()] == parts.folds.tolist()
 
 
 def test_rows_of_an_instance_tested_twice_are_on_one_side() -> None:
@@ -57,7 +57,7 @@ def test_rows_of_an_instance_tested_twice_are_on_one_side() -> None:
     labels = np.repeat(np.arange(30) % 3, 2)
     given = TrainingPosteriors(p, labels, folds=folds, instances=instances)
     parts = make_parts(given, rng())
-    part_of = {tuple(r): f for r, f in zip(parts.points.tolist(), parts.part, strict=True)}
+    part_of = {tuple(r): f for r, f in zip(parts.posteriors.tolist(), parts.folds, strict=True)}
     pairs = np.array([part_of[tuple(r)] for r in p.tolist()]).reshape(30, 2)
     assert (pairs[:, 0] == pairs[:, 1]).all()
     assert len(set(pairs[:, 0])) == 5
@@ -92,7 +92,7 @@ def test_dealing_gives_every_part_its_share_of_every_class() -> None:
     parts = make_parts(TrainingPosteriors(p, y), rng())
     for label in range(3):
         own = parts.labels == label
-        mass = np.bincount(parts.part[own], parts.weights[own], minlength=N_PARTS)
+        mass = np.bincount(parts.folds[own], parts.weights[own], minlength=N_PARTS)
         np.testing.assert_allclose(mass, 20.0)
 
 

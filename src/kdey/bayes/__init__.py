@@ -7,8 +7,9 @@ intervals that hold for each group; they are beneath ``shrink`` and ``smooth`` o
 :func:`kdey.predict_groups`.
 """
 
+from kdey.bayes.chains import SamplingWarning
 from kdey.bayes.error_rates import ErrorRateDraws, ErrorRates, sample_error_rates
-from kdey.bayes.sampling import PosteriorDraws, SamplingWarning, sample_posterior
+from kdey.bayes.sampling import PosteriorDraws, sample_posterior
 
 __all__ = [
     "ErrorRateDraws",

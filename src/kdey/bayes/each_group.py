@@ -38,7 +38,8 @@ from numpy.typing import NDArray
 from scipy.special import betainc, ndtr, ndtri, softmax
 
 from kdey.bags import Array, Indices, offsets_of
-from kdey.bayes.pooling import GroupTree, TemplateDraws, shrink_groups
+from kdey.bayes.pooling import GroupTree, shrink_groups
+from kdey.bayes.sampling import TemplateDraws
 from kdey.options import EACH_GROUP
 
 #: Groups that are needed to say something of another one.
@@ -46,7 +47,7 @@ FEWEST = 5
 #: Tails of the separate intervals that scores are read from, relative to that asked for.
 LEVELS = (0.04, 0.2, 1.0, 2.0)
 #: Bound on the chance that some group of a table is said not to belong where all do. It is a rough
-#: one; ``docs/small-groups.md`` has what was measured.
+#: one; ``docs/lab/hard-cases.md`` has what was measured.
 FALSE_ALARM = 0.1
 #: Groups are not said to be all alike where the least of their p-values, adjusted, is below this.
 _HINT = 0.2

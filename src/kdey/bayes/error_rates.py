@@ -21,15 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaincinv
 
 from kdey.bags import Array
-from kdey.bayes.sampling import (
-    PosteriorDraws,
-    check_effort,
-    check_prior,
-    run_chains,
-    seed_sequence,
-    warm_up,
-)
-from kdey.simplex import counts_from_limits, in_class_order
+from kdey.bayes.chains import check_effort, check_prior, run_chains, seed_sequence, warm_up
+from kdey.bayes.sampling import PosteriorDraws
+from kdey.simplex import counts_from_interval, in_class_order
 from kdey.validation import refuse_masked
 
 #: Smallest draw of a gamma variable: products of rates stay representable.
@@ -72,7 +66,7 @@ class ErrorRates:
         return cls(check_counts(counts) + _positive(prior, "prior"))
 
     @classmethod
-    def from_limits(
+    def from_intervals(
         cls,
         sensitivity: tuple[float, float, float],
         specificity: tuple[float, float, float],
@@ -91,8 +85,8 @@ class ErrorRates:
         ValueError
             If a rate is not within its interval.
         """
-        positives = counts_from_limits(*sensitivity, confidence, "sensitivity")
-        negatives = counts_from_limits(*specificity, confidence, "specificity")
+        positives = counts_from_interval(*sensitivity, confidence, "sensitivity")
+        negatives = counts_from_interval(*specificity, confidence, "specificity")
         columns = [[negatives[0], positives[1]], [negatives[1], positives[0]]]
         return cls(np.array(columns) + 0.5)
 

@@ -41,7 +41,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TypeVar
 
@@ -50,20 +50,11 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from kdey import native
-from kdey._display import muted
 from kdey.bags import Array, Indices, offsets_of
-from kdey.bayes.sampling import SamplingWarning, draw_dirichlet
-from kdey.intervals.analytic import calibrated_map, densities
-from kdey.model import Fitted, Model, posterior_model
+from kdey.bayes.chains import SamplingWarning, draw_dirichlet
+from kdey.bayes.sampling import TemplateDraw, TemplateDraws
 from kdey.native import one_blas_thread
-from kdey.rows import RowMap
-from kdey.simplex import project
 
-#: Rows that are made at once; bounds the memory of what lies between posteriors and rows.
-_CHUNK = 1 << 17
-#: Relative size below which singular values of class means count as zero: classes that can hardly
-#: be told apart say nothing about the discrepancy of their densities.
-_RCOND = 1e-3
 #: Bytes of rows and draws that are held at once.
 MOST_BYTES = 4 << 30
 #: Groups whose intervals are computed at once.
@@ -81,123 +72,6 @@ APART_POINT = 0.95
 #: The mean logarithms of concentrations in both halves of the chains must not differ by more than
 #: this share of their standard deviation, or this number if it is larger.
 _DRIFT_SHARE, _DRIFT = 0.25, 0.05
-
-
-@dataclass(frozen=True, eq=False)
-class TemplateDraw:
-    """From posteriors to class densities, for one draw of the templates.
-
-    Attributes
-    ----------
-    row_map : RowMap
-    logs : bool
-        Whether its rows are logarithms.
-    training : array of shape (n, k) or None
-        Densities of the training instances as if they were new; None where nothing was learnt.
-    weights : array of shape (n, k) or None
-        Weight of each training instance in the mean of each class; columns sum to one.
-    """
-
-    row_map: RowMap
-    logs: bool
-    training: Array | None = None
-    weights: Array | None = None
-
-    def __call__(self, posteriors: NDArray[np.floating], positions: Indices | None = None) -> Array:
-        """Return the densities of posteriors at some positions (by default all), shape (m, k).
-
-        They are relative to the largest of each row.
-        """
-        size = len(posteriors) if positions is None else len(positions)
-        parts = []
-        for start in range(0, size, _CHUNK):
-            part = slice(start, min(start + _CHUNK, size))
-            points = posteriors[part if positions is None else positions[part]]
-            rows = self.row_map(np.asarray(points, dtype=np.float64)).each()
-            parts.append(densities(rows, self.logs))
-        return np.concatenate(parts)
-
-    def discrepancy(self, mean: Array) -> Array:
-        r"""Return how far a mean prevalence may be off because the densities are not exact, (k,).
-
-        Where the densities are those of the classes, the mean class probabilities
-        :math:`r_i(x) = \alpha_i D_i(x) / \sum_l \alpha_l D_l(x)` of a population with prevalence
-        :math:`\alpha` are :math:`\alpha` itself. Otherwise a likelihood that settles at
-        :math:`\alpha` comes from the prevalence that solves :math:`M \alpha^* = \alpha`, where
-        :math:`M_{il}` is the mean of :math:`r_i` in training class l. We return
-        :math:`\alpha^* - \alpha`, with :math:`\alpha^*` projected onto the simplex.
-        """
-        if self.training is None or self.weights is None:
-            return np.zeros_like(mean)
-        joint = self.training * mean
-        totals = joint.sum(axis=1, keepdims=True)
-        memberships = joint / np.where(totals > 0, totals, 1.0)
-        solved = np.linalg.lstsq(memberships.T @ self.weights, mean, rcond=_RCOND)[0]
-        return np.asarray(project(solved[None])[0] - mean)
-
-
-@dataclass(frozen=True, eq=False)
-class TemplateDraws:
-    """Draws of the templates of a fitted quantifier.
-
-    Attributes
-    ----------
-    model : Model
-    n_threads : int
-    """
-
-    model: Model
-    n_threads: int = 1
-
-    @classmethod
-    def of(cls, quantifier: Fitted, n_threads: int = 1) -> TemplateDraws:
-        """Return the draws of a quantifier on posteriors.
-
-        Raises
-        ------
-        TypeError
-            If it works on features, or has neither training posteriors nor a likelihood.
-        """
-        model = posterior_model(quantifier)
-        if not model.is_learnt and model.likelihood is None:
-            raise TypeError(
-                f"{type(quantifier).__name__} keeps no training posteriors, from which class "
-                "densities could be learnt: use a method that does (Quantifier, KDEyML, PACC, EMQ "
-                "with calibration)"
-            )
-        return cls(model, n_threads)
-
-    @property
-    def varies(self) -> bool:
-        """Whether draws differ; otherwise nothing was learnt and there is one set of rows."""
-        return self.model.is_learnt
-
-    def draw(self, seed: np.random.SeedSequence) -> TemplateDraw:
-        """Return the map of one draw."""
-        model = self.model
-        if not model.is_learnt:
-            assert model.likelihood is not None, "of() has asked for one or the other"
-            return TemplateDraw(model.row_map.members[0], model.likelihood.log_rows)
-        training = model.training
-        assert training is not None, "it was learnt from something"
-        clusters = training.clusters
-        n_units = len(training.labels) if clusters is None else int(clusters.max()) + 1
-        weights = np.random.default_rng(seed).standard_exponential(n_units)
-        if clusters is not None:  # the instances of a cluster have the same weight
-            weights = weights[clusters]
-        if training.weights is not None:
-            weights *= training.weights
-        drawn = replace(training, weights=weights)
-        if training.required().shape[1] == model.n_classes:
-            row_map: RowMap = calibrated_map(drawn, model.n_classes)
-        else:  # scores of several models, which the rows pool and calibrate
-            with muted(UserWarning):  # the fit of the quantifier has said what there is to say
-                row_map = model.row_spec.fit(drawn, model.n_classes, self.n_threads)
-        rows = row_map.new_rows(drawn, np.arange(len(weights)), self.n_threads)
-        shares = np.zeros((len(weights), model.n_classes))
-        shares[np.arange(len(weights)), training.labels] = weights
-        shares /= shares.sum(axis=0)
-        return TemplateDraw(row_map, False, densities(rows, logs=False), shares)
 
 
 @dataclass(frozen=True, eq=False)

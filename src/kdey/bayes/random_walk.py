@@ -45,11 +45,11 @@ from kdey.bags import Array, Indices
 from kdey.bayes.pooling import (
     Draws,
     GroupDraws,
-    TemplateDraws,
     check_memory,
     common_shifts,
     for_each_template,
 )
+from kdey.bayes.sampling import TemplateDraws
 from kdey.intervals.analytic import moment_densities
 
 #: Standard deviation of the first log-ratios of a series.

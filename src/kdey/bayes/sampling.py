@@ -15,138 +15,34 @@ The densities D are learnt from a limited number of training instances. Their un
 first, by the Bayesian bootstrap: training instances get weights from the exponential distribution,
 whose sums by class stay what they are, calibrated posteriors are fitted again, and a short chain
 draws the prevalence given these rows. Draws of all chains together have both uncertainties in them.
-
-Convergence is measured by split R-hat on rank-normalised draws (do the chains agree?) and by the
-bulk effective sample size (how many independent draws are they worth?), as Vehtari, Gelman,
-Simpson, Carpenter and Bürkner define them ("Rank-normalization, folding, and localization", 2021).
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.fft import irfft, next_fast_len, rfft
-from scipy.special import ndtri
-from scipy.stats import rankdata
 
-from kdey import native
 from kdey._display import muted
-from kdey.bags import Array, Bags
+from kdey.bags import Array, Bags, Indices
+from kdey.bayes.chains import (
+    SMALLEST,
+    Chains,
+    check_effort,
+    check_prior,
+    gibbs_sweeps,
+    run_chains,
+    seed_sequence,
+)
 from kdey.intervals.analytic import calibrated_map, densities
 from kdey.matching.likelihood import MixtureLikelihood
 from kdey.model import Fitted, Model, bag_posteriors, posterior_model
 from kdey.native import thread_count
-from kdey.posteriors import TrainingPosteriors
-from kdey.simplex import in_class_order
-from kdey.validation import (
-    check_choice,
-    check_count,
-    check_positive,
-    check_weights,
-    make_frame,
-    refuse_masked,
-)
-
-
-def split_r_hat(draws: Array) -> float:
-    """Return the rank-normalised split R-hat of one quantity.
-
-    Parameters
-    ----------
-    draws : array of shape (n_chains, n_draws)
-
-    Returns
-    -------
-    float
-        The larger of the plain R-hat (do the chains agree in location?) and the folded one (do
-        they agree in spread?); one if all draws are equal.
-
-    Raises
-    ------
-    ValueError
-        If a chain has fewer than 4 draws.
-    """
-    halves = _halves(draws)
-    folded = np.abs(halves - np.median(halves))
-    return max(_r_hat(_rank_normal(halves)), _r_hat(_rank_normal(folded)))
-
-
-def effective_size(draws: Array) -> float:
-    """Return the bulk effective sample size of one quantity.
-
-    Autocorrelations are computed by FFT and truncated by Geyer's initial monotone sequence.
-
-    Parameters
-    ----------
-    draws : array of shape (n_chains, n_draws)
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If a chain has fewer than 4 draws.
-    """
-    z = _rank_normal(_halves(draws))
-    n_chains, n = z.shape
-    total = float(n_chains * n)
-    if np.ptp(z) == 0:
-        return total
-    covariance = _autocovariance(z)
-    within = covariance[:, 0].mean() * n / (n - 1)
-    pooled = within * (n - 1) / n + z.mean(axis=1).var(ddof=1)
-    correlation = 1.0 - (within - covariance.mean(axis=0) * n / (n - 1)) / pooled
-    correlation[0] = 1.0
-    time = _geyer_time(correlation)
-    return float(min(total / max(time, 1.0 / np.log10(total)), total * np.log10(total)))
-
-
-def _halves(draws: Array) -> Array:
-    """Return the halves of every chain as chains, shape (2 n_chains, n_draws // 2)."""
-    n = draws.shape[1] // 2
-    if n < 2:
-        raise ValueError(f"draws must have at least 4 draws per chain, got {draws.shape[1]}")
-    return np.concatenate([draws[:, :n], draws[:, -n:]])
-
-
-def _rank_normal(z: Array) -> Array:
-    """Return the normal scores of the ranks of all values, in the shape of ``z``."""
-    ranks = rankdata(z, method="average").reshape(z.shape)
-    return np.asarray(ndtri((ranks - 0.375) / (z.size + 0.25)))
-
-
-def _r_hat(z: Array) -> float:
-    n = z.shape[1]
-    within = z.var(axis=1, ddof=1).mean()
-    if within == 0:
-        return 1.0 if np.ptp(z) == 0 else np.inf
-    return float(np.sqrt((n - 1) / n + z.mean(axis=1).var(ddof=1) / within))
-
-
-def _autocovariance(z: Array) -> Array:
-    """Return the autocovariance of each chain at every lag, in the shape of ``z``."""
-    n = z.shape[1]
-    centred = z - z.mean(axis=1, keepdims=True)
-    size = next_fast_len(2 * n)
-    power = np.abs(rfft(centred, n=size, axis=1)) ** 2
-    return np.asarray(irfft(power, n=size, axis=1)[:, :n] / n)
-
-
-def _geyer_time(correlation: Array) -> float:
-    """Return 1 + 2 sum of correlations, truncated where sums of pairs become negative."""
-    even = len(correlation) // 2 * 2
-    pairs = correlation[:even].reshape(-1, 2).sum(axis=1)
-    negative = np.flatnonzero(pairs < 0)
-    used = pairs[: negative[0]] if len(negative) else pairs
-    return float(2.0 * np.minimum.accumulate(used).sum() - 1.0) if len(used) else 1.0
-
+from kdey.rows import RowMap
+from kdey.simplex import in_class_order, project
+from kdey.validation import check_choice, check_weights, make_frame
 
 Target = Literal["population", "bag"]
 Kind = Literal["equal-tailed", "hpd"]
@@ -384,14 +280,13 @@ def _shortest(draws: Array, confidence: float) -> tuple[Array, Array]:
     return ordered[start, columns], ordered[start + span, columns]
 
 
-#: Smallest prevalence, as in the native core: products with densities stay representable.
-_SMALLEST = 1e-290
-#: A larger R-hat means that the chains have not reached the same distribution.
-MAX_R_HAT = 1.05
+#: Rows that are made at once; bounds the memory of what lies between posteriors and rows.
+_CHUNK = 1 << 17
+#: Relative size below which singular values of class means count as zero: classes that can hardly
+#: be told apart say nothing about the discrepancy of their densities.
+_RCOND = 1e-3
 #: Largest total weight, because every unit of weight draws a class in every sweep.
 MAX_INSTANCES = 1e7
-#: Sweeps of each chain before the first look at the effective size.
-_FIRST_SWEEPS = 500
 #: Draws of the templates by each chain between two looks at the effective size, draws of the
 #: prevalence that are kept for each of them, and how many draws are dropped before these.
 _TEMPLATES_AT_ONCE, _KEPT, _DROPPED = 25, 10, 5
@@ -399,127 +294,121 @@ _TEMPLATES_AT_ONCE, _KEPT, _DROPPED = 25, 10, 5
 _MOST_TEMPLATES = 500
 
 
-@dataclass(eq=False)
-class Chains:
-    """The state of several chains; :func:`gibbs_sweeps` changes both arrays in place.
+@dataclass(frozen=True, eq=False)
+class TemplateDraw:
+    """From posteriors to class densities, for one draw of the templates.
 
     Attributes
     ----------
-    current : array of shape (n_chains, k)
-        The current prevalences.
-    states : uint64 array of shape (n_chains, 4)
-        The state of one random generator per chain, so that draws do not depend on threads.
+    row_map : RowMap
+    logs : bool
+        Whether its rows are logarithms.
+    training : array of shape (n, k) or None
+        Densities of the training instances as if they were new; None where nothing was learnt.
+    weights : array of shape (n, k) or None
+        Weight of each training instance in the mean of each class; columns sum to one.
     """
 
-    current: Array
-    states: NDArray[np.uint64]
+    row_map: RowMap
+    logs: bool
+    training: Array | None = None
+    weights: Array | None = None
+
+    def __call__(self, posteriors: NDArray[np.floating], positions: Indices | None = None) -> Array:
+        """Return the densities of posteriors at some positions (by default all), shape (m, k).
+
+        They are relative to the largest of each row.
+        """
+        size = len(posteriors) if positions is None else len(positions)
+        parts = []
+        for start in range(0, size, _CHUNK):
+            part = slice(start, min(start + _CHUNK, size))
+            points = posteriors[part if positions is None else positions[part]]
+            rows = self.row_map(np.asarray(points, dtype=np.float64)).each()
+            parts.append(densities(rows, self.logs))
+        return np.concatenate(parts)
+
+    def discrepancy(self, mean: Array) -> Array:
+        r"""Return how far a mean prevalence may be off because the densities are not exact, (k,).
+
+        Where the densities are those of the classes, the mean class probabilities
+        :math:`r_i(x) = \alpha_i D_i(x) / \sum_l \alpha_l D_l(x)` of a population with prevalence
+        :math:`\alpha` are :math:`\alpha` itself. Otherwise a likelihood that settles at
+        :math:`\alpha` comes from the prevalence that solves :math:`M \alpha^* = \alpha`, where
+        :math:`M_{il}` is the mean of :math:`r_i` in training class l. We return
+        :math:`\alpha^* - \alpha`, with :math:`\alpha^*` projected onto the simplex.
+        """
+        if self.training is None or self.weights is None:
+            return np.zeros_like(mean)
+        joint = self.training * mean
+        totals = joint.sum(axis=1, keepdims=True)
+        memberships = joint / np.where(totals > 0, totals, 1.0)
+        solved = np.linalg.lstsq(memberships.T @ self.weights, mean, rcond=_RCOND)[0]
+        return np.asarray(project(solved[None])[0] - mean)
+
+
+@dataclass(frozen=True, eq=False)
+class TemplateDraws:
+    """Draws of the templates of a fitted quantifier.
+
+    Attributes
+    ----------
+    model : Model
+    n_threads : int
+    """
+
+    model: Model
+    n_threads: int = 1
 
     @classmethod
-    def dispersed(cls, n_chains: int, prior: Array, seed: np.random.SeedSequence) -> Chains:
-        """Return chains that start at uniform prevalences, which vary more than any posterior."""
-        children = seed.spawn(n_chains + 1)
-        rng = np.random.default_rng(children[0])
-        start = rng.dirichlet(np.ones(len(prior)), size=n_chains)
-        states = [child.generate_state(4, np.uint64) for child in children[1:]]
-        return cls(np.maximum(start, _SMALLEST), np.array(states))
+    def of(cls, quantifier: Fitted, n_threads: int = 1) -> TemplateDraws:
+        """Return the draws of a quantifier on posteriors.
 
+        Raises
+        ------
+        TypeError
+            If it works on features, or has neither training posteriors nor a likelihood.
+        """
+        model = posterior_model(quantifier)
+        if not model.is_learnt and model.likelihood is None:
+            raise TypeError(
+                f"{type(quantifier).__name__} keeps no training posteriors, from which class "
+                "densities could be learnt: use a method that does (Quantifier, KDEyML, PACC, EMQ "
+                "with calibration)"
+            )
+        return cls(model, n_threads)
 
-def gibbs_sweeps(
-    rows: Array,
-    prior: Array,
-    chains: Chains,
-    n_sweeps: int,
-    *,
-    weights: Array | None = None,
-    n_threads: int = 1,
-) -> tuple[Array, Array]:
-    """Return prevalences and class counts after each sweep.
+    @property
+    def varies(self) -> bool:
+        """Whether draws differ; otherwise nothing was learnt and there is one set of rows."""
+        return self.model.is_learnt
 
-    The native core and the NumPy path draw different numbers from the same distribution.
-
-    Parameters
-    ----------
-    rows : array of shape (m, k)
-        Class densities. Each row may have its own scale but needs a positive entry.
-    prior : array of shape (k,)
-        Parameters of the Dirichlet prior.
-    chains : Chains
-        Changed in place.
-    n_sweeps : int
-    weights : array of shape (m,), optional
-    n_threads : int
-        Native threads over chains.
-
-    Returns
-    -------
-    prevalences, counts : arrays of shape (n_chains, n_sweeps, k)
-    """
-    shape = (len(chains.current), n_sweeps, rows.shape[1])
-    prevalence, counts = np.empty(shape), np.empty(shape)
-    if native.available():
-        native.call(
-            "kdey_gibbs",
-            *(np.ascontiguousarray(rows, dtype=np.float64), weights, *rows.shape, prior),
-            *(shape[0], n_sweeps, chains.current, chains.states, n_threads, prevalence, counts),
-        )
-        return prevalence, counts
-    for chain in range(shape[0]):
-        _sweep_numpy(rows, weights, prior, chains, chain, prevalence[chain], counts[chain])
-    return prevalence, counts
-
-
-def _sweep_numpy(
-    rows: Array,
-    weights: Array | None,
-    prior: Array,
-    chains: Chains,
-    chain: int,
-    prevalence: Array,
-    counts: Array,
-) -> None:
-    """Sweep one chain, writing to ``prevalence`` and ``counts`` of shape (n_sweeps, k)."""
-    rng = np.random.default_rng(np.random.SeedSequence([int(s) for s in chains.states[chain]]))
-    x, k = chains.current[chain], rows.shape[1]
-    owners, shares = _unit_instances(np.ones(len(rows)) if weights is None else weights)
-    for sweep in range(len(prevalence)):
-        sums = np.cumsum(rows * x, axis=1)[owners]
-        targets = (1.0 - rng.random(len(owners))) * sums[:, -1]
-        classes = np.minimum((sums < targets[:, None]).sum(axis=1), k - 1)
-        underflow = sums[:, -1] <= 0
-        classes[underflow] = rows[owners[underflow]].argmax(axis=1)
-        counts[sweep] = np.bincount(classes, weights=shares, minlength=k)
-        x[:] = draw_dirichlet((prior + counts[sweep])[None], rng)[0]
-        prevalence[sweep] = x
-    chains.states[chain] = rng.integers(2**63, size=4, dtype=np.uint64)
-
-
-def _unit_instances(weights: Array) -> tuple[NDArray[np.int64], Array]:
-    """Return the row of each instance of weight at most one, and its weight."""
-    copies = np.ceil(weights).astype(np.int64)
-    owners = np.repeat(np.arange(len(weights)), copies)
-    shares = np.ones(len(owners))
-    last = np.cumsum(copies)[copies > 0] - 1
-    shares[last] = (weights - copies + 1.0)[copies > 0]
-    return owners, shares
-
-
-def draw_dirichlet(parameters: Array, rng: np.random.Generator) -> Array:
-    """Draw from Dirichlet distributions, one per row, by log-gammas: tiny parameters underflow."""
-    logs = np.log(rng.standard_gamma(np.where(parameters < 1, parameters + 1, parameters)))
-    small = parameters < 1
-    with np.errstate(over="ignore"):
-        logs[small] += np.log(1.0 - rng.random(int(small.sum()))) / parameters[small]
-    largest = logs.max(axis=1)
-    for row in np.flatnonzero(np.isneginf(largest)):  # all but one class vanish
-        shares = parameters[row] / parameters[row].max()  # sums of denormals have no precision
-        logs[row, rng.choice(len(shares), p=shares / shares.sum())] = 0.0
-        largest[row] = 0.0
-    drawn = np.exp(logs - largest[:, None])
-    return np.asarray(np.maximum(drawn / drawn.sum(axis=1, keepdims=True), _SMALLEST))
-
-
-class SamplingWarning(UserWarning):
-    """The chains stopped before they reached the requested number of effective draws."""
+    def draw(self, seed: np.random.SeedSequence) -> TemplateDraw:
+        """Return the map of one draw."""
+        model = self.model
+        if not model.is_learnt:
+            assert model.likelihood is not None, "of() has asked for one or the other"
+            return TemplateDraw(model.row_map.members[0], model.likelihood.log_rows)
+        training = model.training
+        assert training is not None, "it was learnt from something"
+        clusters = training.clusters
+        n_units = len(training.labels) if clusters is None else int(clusters.max()) + 1
+        weights = np.random.default_rng(seed).standard_exponential(n_units)
+        if clusters is not None:  # the instances of a cluster have the same weight
+            weights = weights[clusters]
+        if training.weights is not None:
+            weights *= training.weights
+        drawn = replace(training, weights=weights)
+        if training.required().shape[1] == model.n_classes:
+            row_map: RowMap = calibrated_map(drawn, model.n_classes)
+        else:  # scores of several models, which the rows pool and calibrate
+            with muted(UserWarning):  # the fit of the quantifier has said what there is to say
+                row_map = model.row_spec.fit(drawn, model.n_classes, self.n_threads)
+        rows = row_map.new_rows(drawn, np.arange(len(weights)), self.n_threads)
+        shares = np.zeros((len(weights), model.n_classes))
+        shares[np.arange(len(weights)), training.labels] = weights
+        shares /= shares.sum(axis=0)
+        return TemplateDraw(row_map, False, densities(rows, logs=False), shares)
 
 
 def sample_posterior(
@@ -646,7 +535,7 @@ def _dirichlet_of(draws: PosteriorDraws) -> Array:
     """Return the Dirichlet parameters with the means and the total variance of draws."""
     mean, variance = draws.mean(), draws.population.var(axis=0, ddof=1).sum()
     concentration = float((mean * (1.0 - mean)).sum() / max(variance, 1e-12)) - 1.0
-    return np.asarray(np.maximum(mean * max(concentration, 1e-3), _SMALLEST))
+    return np.asarray(np.maximum(mean * max(concentration, 1e-3), SMALLEST))
 
 
 def _with_drawn_templates(
@@ -665,19 +554,21 @@ def _with_drawn_templates(
     """
     stride = int(np.ceil(len(draws) / max(float(draws.ess.min()), 1.0)))
     n_sweeps = (_DROPPED + _KEPT) * stride
-    at_once = _TEMPLATES_AT_ONCE * draws.n_chains
+    at_once, templates = _TEMPLATES_AT_ONCE * draws.n_chains, TemplateDraws(model, n_threads)
     parts: list[tuple[Array, Array]] = []
     ess = np.zeros(len(draws.classes))
     with muted(UserWarning):  # the fit of the quantifier has said what there is to say
         while ess.min() < min_ess and len(parts) < _MOST_TEMPLATES:
             for child in seed.spawn(at_once):
                 rng = np.random.default_rng(child)
-                rows = _redrawn_rows(model, points, rng, n_threads)
+                template = templates.draw(child)
                 chain = Chains(
                     draws.population[rng.integers(len(draws))][None].copy(),
                     np.array([child.generate_state(4, np.uint64)], dtype=np.uint64),
                 )
-                swept = gibbs_sweeps(rows, draws.prior, chain, n_sweeps, weights=weights)
+                swept = gibbs_sweeps(
+                    template(points), draws.prior, chain, n_sweeps, weights=weights
+                )
                 kept = slice((_DROPPED + 1) * stride - 1, None, stride)
                 parts.append((swept[0][0, kept], swept[1][0, kept]))
             ess = _independent_draws(np.array([part[0] for part in parts]))
@@ -690,37 +581,6 @@ def _with_drawn_templates(
         n_sweeps=draws.n_sweeps + n_sweeps * len(parts) // draws.n_chains,
         template_noise=True,
     )
-
-
-def _redrawn_rows(
-    model: Model, points: NDArray[np.floating], rng: np.random.Generator, n_threads: int
-) -> Array:
-    """Return the densities (m, k) of points by templates that are learnt from drawn weights.
-
-    They are calibrated posteriors divided by their means, whichever densities the method has:
-    those of kernels are smooth, which drawn weights do not show (90 % intervals of 200 labels cover
-    0.82 with them and 0.86 with calibrated posteriors, ``benchmarks/gibbs.py``).
-    """
-    training = _redrawn(model, rng)
-    if training.required().shape[1] == model.n_classes:
-        return densities(calibrated_map(training, model.n_classes)(points).each(), logs=False)
-    # Scores of several models, which the rows pool and calibrate.
-    return _informative(_mixture(model.with_training(training, n_threads), points, n_threads))
-
-
-def _redrawn(model: Model, rng: np.random.Generator) -> TrainingPosteriors:
-    """Return training posteriors with drawn weights, whose sums by class are what they were."""
-    training = model.training
-    assert training is not None, "templates were learnt from it"
-    given = np.ones(len(training.labels)) if training.weights is None else training.weights
-    if training.clusters is None:
-        drawn = given * rng.standard_exponential(len(given))
-    else:  # the instances of a cluster have the same weight
-        n_clusters = int(training.clusters.max()) + 1
-        drawn = given * rng.standard_exponential(n_clusters)[training.clusters]
-    totals, sums = (np.bincount(training.labels, weights=w) for w in (given, drawn))
-    scale = np.divide(totals, sums, out=np.zeros_like(sums), where=sums > 0)
-    return replace(training, weights=drawn * scale[training.labels])
 
 
 def _independent_draws(population: Array) -> Array:
@@ -790,25 +650,6 @@ def _informative(problem: MixtureLikelihood) -> Array:
     return np.where(np.asarray(problem.rows.any(axis=1))[:, None], problem.rows, 1.0)
 
 
-def check_prior(prior: ArrayLike, n_classes: int) -> Array:
-    """Return the parameters of a Dirichlet prior, shape (k,), or raise ValueError."""
-    try:
-        parameters = np.asarray(refuse_masked(prior, "prior"), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"prior must be a number or a vector of numbers: {error}") from error
-    if parameters.ndim > 0 and parameters.shape != (n_classes,):
-        raise ValueError(
-            f"prior must be a number or have one entry per class ({n_classes}), got shape "
-            f"{parameters.shape}"
-        )
-    if not (np.isfinite(parameters) & (parameters > 0)).all():
-        raise ValueError(
-            f"prior must be positive and finite, got {prior!r}; for a class that is very unlikely "
-            "use a small number such as 0.01, and if a class cannot occur fit without it"
-        )
-    return np.ascontiguousarray(np.broadcast_to(parameters, (n_classes,)), dtype=np.float64)
-
-
 def _instance_counts(sample_weight: ArrayLike, size: int) -> Array:
     """Return the weights, whose scale matters here because they are numbers of instances."""
     weights = check_weights(sample_weight, size)
@@ -818,90 +659,3 @@ def _instance_counts(sample_weight: ArrayLike, size: int) -> Array:
             f"than {MAX_INSTANCES:.0e}: divide it by its mean, which keeps the size of the bag"
         )
     return weights
-
-
-def check_effort(min_ess: float, n_chains: int, max_sweeps: int) -> None:
-    """Raise ValueError unless the effort of sampling is allowed; see :func:`sample_posterior`."""
-    check_positive(min_ess, "min_ess")
-    check_count(n_chains, "n_chains", least=2)
-    check_count(max_sweeps, "max_sweeps", least=20)
-
-
-def seed_sequence(random_state: Any) -> np.random.SeedSequence:
-    """Return a seed sequence from anything that NumPy accepts as a random state."""
-    if isinstance(random_state, np.random.SeedSequence):
-        # Spawning changes a sequence. With a copy, a second call gives the same draws.
-        return np.random.SeedSequence(random_state.entropy, spawn_key=random_state.spawn_key)
-    if isinstance(random_state, np.random.Generator | np.random.RandomState):
-        drawn = random_state.bytes(16)
-        return np.random.SeedSequence(int.from_bytes(drawn, "little"))
-    return np.random.SeedSequence(random_state)
-
-
-def run_chains(
-    sweep: Callable[[int], tuple[Array, Array]], size: float, min_ess: float, max_sweeps: int
-) -> dict[str, Any]:
-    """Double the length of the chains until they converge.
-
-    Parameters
-    ----------
-    sweep : callable
-        Goes on by a number of sweeps and returns prevalences and counts after each of them, both
-        of shape (n_chains, n_sweeps, k).
-    size : float
-        Number of instances of the bag, the sum of the counts.
-    min_ess : float
-    max_sweeps : int
-
-    Returns
-    -------
-    dict
-        The draws without the warm-up and what is known about them: fields of PosteriorDraws.
-
-    Warns
-    -----
-    SamplingWarning
-        If the chains stopped at ``max_sweeps`` without convergence.
-    """
-    prevalences: list[Array] = []
-    counts: list[Array] = []
-    done, goal, converged = 0, min(_FIRST_SWEEPS, max_sweeps), False
-    while done < max_sweeps and not converged:
-        alpha_part, counts_part = sweep(goal - done)
-        prevalences.append(alpha_part)
-        counts.append(counts_part)
-        done, goal = goal, min(2 * goal, max_sweeps)
-        alpha = np.concatenate(prevalences, axis=1)[:, warm_up(done) :]
-        r_hat, ess = _diagnose(alpha)
-        converged = bool(ess.min() >= min_ess and r_hat.max() <= MAX_R_HAT)
-    if not converged:
-        warnings.warn(
-            f"after {done} sweeps the smallest effective size is {ess.min():.0f} (requested: "
-            f"{min_ess:g}) and the largest R-hat is {r_hat.max():.3f} (allowed: {MAX_R_HAT}). "
-            "The classes overlap so much that the chains move slowly: raise max_sweeps or lower "
-            "min_ess",
-            SamplingWarning,
-            stacklevel=4,
-        )
-    kept, k = np.concatenate(counts, axis=1)[:, warm_up(done) :], alpha.shape[2]
-    return {
-        "population": alpha.reshape(-1, k),
-        "bag": kept.reshape(-1, k) / size,
-        "r_hat": r_hat,
-        "ess": ess,
-        "n_chains": len(alpha),
-        "n_sweeps": done,
-        "converged": converged,
-    }
-
-
-def warm_up(n_sweeps: int) -> int:
-    """Return the number of sweeps at the start that are dropped, a quarter."""
-    return n_sweeps // 4
-
-
-def _diagnose(alpha: Array) -> tuple[Array, Array]:
-    """Return R-hat and effective size of each class, both (k,)."""
-    columns = [alpha[:, :, i] for i in range(alpha.shape[2])]
-    r_hat = np.array([split_r_hat(column) for column in columns])
-    return r_hat, np.array([effective_size(column) for column in columns])

@@ -157,9 +157,9 @@ _DRIFT = frozenset(("drift_low", "drift_high"))
 
 def _with_drift(table: pa.Table, groups: Estimates, factor: float) -> pa.Table:
     """Return a table of groups and classes with the limits under drift beside the others."""
-    from kdey.intervals.drift import drift_limits
+    from kdey.intervals.drift import drift_intervals_of_bags
 
-    low, high, reason = drift_limits(groups, factor)
+    low, high, reason = drift_intervals_of_bags(groups, factor)
     if reason is not None:
         say(f"some groups have no limits under drift: {reason}")
     place = table.column_names.index("high") + 1
@@ -228,7 +228,7 @@ def _report_verdicts(groups: Estimates) -> None:
         return
     keys = groups.keys.columns
     values = shown.keys.rows() if keys else [()]
-    for value, verdict in zip(values, labelled.verdict[:_MOST_NAMED], strict=True):
+    for value, verdict in zip(values, labelled["verdict"][:_MOST_NAMED], strict=True):
         name = _group_name(keys, value)
         say(f"{name}: {verdict}" if name else verdict)
     if len(groups) > _MOST_NAMED:

@@ -1,4 +1,4 @@
-"""The data sets of the paper, and a few more, behind one registry.
+"""The data sets of the paper, and a few more, behind one registry; and one that comes with kdey.
 
 ``load_dataset("letter").split(seed=0)`` gives training, validation and test parts. Files are
 read from ``$KDEY_DATA`` and from the cache that ``kdey data fetch`` fills; nothing is downloaded
@@ -7,6 +7,7 @@ without being asked for.
 
 from __future__ import annotations
 
+from kdey.datasets.beans import load_beans
 from kdey.datasets.lequa import BagFiles, load_lequa
 from kdey.datasets.loading import (
     Bagged,
@@ -29,6 +30,7 @@ __all__ = [
     "Part",
     "Pool",
     "Split",
+    "load_beans",
     "load_dataset",
     "load_lequa",
     "names",

@@ -37,11 +37,11 @@ from kdey._display import (
 from kdey.bags import Array, Bags, Indices, cluster_codes
 from kdey.diagnostics.planning import Forecast, selection_probabilities
 from kdey.intervals.estimate import Decisions, Estimate
+from kdey.intervals.profile import upper_quantile
 from kdey.labelled.shares import (
     LabelledSample,
     prediction_powered,
     score_interval,
-    upper_quantile,
 )
 from kdey.options import Options
 from kdey.status import EMPTY, FEW_LABELS, NO_LABELS, OK

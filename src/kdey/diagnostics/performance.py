@@ -59,8 +59,9 @@ from kdey.intervals.analytic import AnalyticUncertainty
 from kdey.intervals.display import bag_names, in_library
 from kdey.intervals.estimate import collect_estimates
 from kdey.intervals.moments import ClassRows, features, regularised, selected_rows, smoothed
+from kdey.intervals.profile import upper_quantile
 from kdey.intervals.region import Uncertainty
-from kdey.labelled.shares import score_interval, upper_quantile
+from kdey.labelled.shares import score_interval
 from kdey.model import AnyModel, Fitted, Model, model_of
 from kdey.options import Options
 from kdey.validation import as_column, encode_labels, make_frame

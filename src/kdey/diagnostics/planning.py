@@ -30,8 +30,9 @@ from kdey._display import Overview, OverviewColumn, bar_column, percentages, row
 from kdey.bags import Array, Bags, Indices
 from kdey.diagnostics.identify import Identifiability, identifiability, z_score
 from kdey.intervals import estimate_points
+from kdey.intervals.profile import upper_quantile
 from kdey.labelled.labelled_estimate import LabelPredictor
-from kdey.labelled.shares import relative_variance, score_interval, upper_quantile
+from kdey.labelled.shares import relative_variance, score_interval
 from kdey.model import Fitted, Model, bag_posteriors, posterior_model
 from kdey.options import Options
 from kdey.validation import check_count, check_share, make_frame

@@ -17,10 +17,10 @@ import warnings
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import asdict, field, replace
 from numbers import Real
 from time import monotonic
-from typing import Any, Literal, Self, dataclass_transform
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -78,12 +78,10 @@ class TimeOverError(Exception):
     """The time of a search is over; raised after a candidate was scored."""
 
 
-@dataclass_transform(eq_default=False)
-@dataclass(eq=False, repr=False, match_args=False)
 class BaseSearch(BaseQuantifier):
     """Base class of the searches.
 
-    Subclasses state their own parameters as dataclass fields, and inherit those of all searches.
+    Subclasses declare their own parameters, and inherit those of all searches.
 
     Parameters
     ----------
@@ -145,8 +143,7 @@ class BaseSearch(BaseQuantifier):
     candidate alone.
     """
 
-    quantifier: QuantifierLike
-    _: KW_ONLY
+    quantifier: QuantifierLike = field(kw_only=False)
     scoring: Any = "ae"
     protocol: Any = None
     validation: float = 0.4
@@ -158,11 +155,6 @@ class BaseSearch(BaseQuantifier):
     n_jobs: int | None = None
     time_limit: float | None = None
     verbose: bool | Literal["auto"] = "auto"
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Make a dataclass of a search, before its parameters are written out."""
-        dataclass(eq=False, repr=False, match_args=False)(cls)
-        super().__init_subclass__(**options)
 
     def _settings(self) -> list[dict[str, Any]]:
         """Return the settings to score first."""

@@ -6,7 +6,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -136,8 +136,7 @@ class GridSearchQ(BaseSearch):
     array([0.3, 0.3, 0.3])
     """
 
-    param_grid: Any
-    _: KW_ONLY
+    param_grid: Any = field(kw_only=False)
     extend: bool = False
     max_extensions: int = 3
 
@@ -222,8 +221,7 @@ class RandomSearchQ(BaseSearch):
     ['bandwidth']
     """
 
-    param_distributions: Any
-    _: KW_ONLY
+    param_distributions: Any = field(kw_only=False)
     n_iter: int = 10
 
     def _settings(self) -> list[dict[str, Any]]:
@@ -285,8 +283,7 @@ class OptunaSearchQ(BaseSearch):
     2
     """
 
-    param_distributions: Any
-    _: KW_ONLY
+    param_distributions: Any = field(kw_only=False)
     n_trials: int = 50
     batch_size: int = 5
     sampler: Any = None

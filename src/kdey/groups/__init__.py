@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from kdey.bags import Array, Indices, offsets_of
 from kdey.bayes.each_group import FEWEST, LEVELS, SeparateEnds, lean_on_others
-from kdey.bayes.pooling import TemplateDraws
 from kdey.bayes.random_walk import PeriodTree, smooth_periods
+from kdey.bayes.sampling import TemplateDraws
 from kdey.groups.answers import answer
 from kdey.groups.cluster import ClusterTable, cluster_of, fits_on_cluster
 from kdey.groups.compare import (

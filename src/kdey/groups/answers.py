@@ -19,6 +19,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kdey._fingerprints import Hashes, mix
@@ -30,7 +31,6 @@ from kdey.intervals import Estimate, Estimates, estimate_points
 from kdey.intervals.checks import NOTHING_CHECKED, Checks, ColumnResult, NotChecked
 from kdey.intervals.display import LABELLED_SHARES
 from kdey.intervals.estimate import (
-    LabelledShares,
     collect_estimates,
     join_estimates,
     no_uncertainty,
@@ -332,7 +332,7 @@ class _Run:
             [getattr(drawn, end) for end in ends], [getattr(made, end) for end in ends], rate
         )
         if drawn.labelled is not None and made.labelled is not None:
-            shares, own = drawn.labelled.shares, made.labelled.shares
+            shares, own = drawn.labelled, made.labelled
             for way in map(_column_name, WAYS):
                 names = (way, f"{way}_low", f"{way}_high")
                 shares[names[1]], shares[names[2]] = _mixed_intervals(
@@ -599,29 +599,29 @@ def _unanswered(model: AnyModel, request: Request, merging: Merging, n: int) -> 
     )
 
 
-def _labelled_shares(items: Sequence[Estimate | None], n_classes: int) -> LabelledShares:
+def _labelled_shares(items: Sequence[Estimate | None], n_classes: int) -> dict[str, NDArray[Any]]:
     """Return what labels say about groups, by their estimates; None: a group without a row."""
     n = len(items)
-    made = LabelledShares(
-        np.zeros(n, dtype=np.int64),
-        {name: np.full((n, n_classes), np.nan) for name in LABELLED_SHARES},
-        np.full(n, np.nan),
-        np.full(n, "", dtype=object),
-    )
+    made: dict[str, NDArray[Any]] = {
+        "n_labels": np.zeros(n, dtype=np.int64),
+        **{name: np.full((n, n_classes), np.nan) for name in LABELLED_SHARES},
+        "label_shift_p_value": np.full(n, np.nan),
+        "verdict": np.full(n, "", dtype=object),
+    }
     for group, item in enumerate(items):
         ways = {} if item is None else {LABEL_SHIFT: item}
         if isinstance(item, LabelledEstimate):
             ways = dict(item.alternatives)
-            made.n_labels[group] = item.n_labels
-            made.verdict[group] = item.verdict
+            made["n_labels"][group] = item.n_labels
+            made["verdict"][group] = item.verdict
             if item.shift_test is not None:
-                made.p_value[group] = item.shift_test.p_value
+                made["label_shift_p_value"][group] = item.shift_test.p_value
         elif item is not None:
-            made.verdict[group] = WITHOUT_LABELS
+            made["verdict"][group] = WITHOUT_LABELS
         for way, estimate in ways.items():
             name = _column_name(way)
             for end, attribute in (("", "estimate"), ("_low", "low"), ("_high", "high")):
-                made.shares[name + end][group] = getattr(estimate, attribute)
+                made[name + end][group] = getattr(estimate, attribute)
     return made
 
 
@@ -715,7 +715,7 @@ def _statuses(
         FEW_CLUSTERS: used & np.array([FEW_CLUSTERS in words for words in marks]),
         MISSING_STRATA: np.array([MISSING_STRATA in words for words in marks]),
         SMALL_STRATA: np.array([SMALL_STRATA in words for words in marks]),
-        NO_LABELS: used & (labelled is not None and labelled.n_labels == 0),
+        NO_LABELS: used & (labelled is not None and labelled["n_labels"] == 0),
     }
     together = not_checked("several groups together")
     fit = [*(result.status for result in checks[:n]), *[together] * (len(sizes) - n)]

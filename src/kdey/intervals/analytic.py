@@ -27,7 +27,7 @@ does not return the prevalence of a mixture) there is no such interval, and a bo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey._display import muted
-from kdey.bags import Array, Bags, SampledBags
+from kdey.bags import Array, Bags, SampledBag, SampledBags
 from kdey.calibration import BCTS, Minimum
 from kdey.intervals.moments import (
     ClassRows,
@@ -230,12 +230,11 @@ def linearise_features(
     MomentEquations
     """
     moments = feature_moments(model, n_threads)
-    effects = np.ones(estimates.shape)
-    if not bags.is_simple:
-        each = rows.each()
-        for number, bag in enumerate(bags):
-            effects[number] = bag.design_effect(each[bag.indices] @ moments.inverse.T)
-    return linearised(rows.mean(bags.bags), estimates, effects, bags, [moments])
+
+    def shares(number: int, bag: SampledBag) -> Array:
+        return np.asarray(rows.each()[bag.indices] @ moments.inverse.T)
+
+    return linearised(rows.mean(bags.bags), estimates, bags, [moments], shares)
 
 
 def linearise_likelihood(
@@ -255,22 +254,23 @@ def linearise_likelihood(
     -------
     MomentEquations
     """
-    training, all_moments = moment_training_rows(model, n_threads), []
-    means, effects = np.empty(estimates.shape), np.ones(estimates.shape)
+    training, moments = moment_training_rows(model, n_threads), []
+    means = np.empty(estimates.shape)
     prevalences = adapting_prevalence(estimates, bags.effective_sizes, training)
     for number, bag in enumerate(bags):
         prevalence, bag_rows = prevalences[number], rows[bag.indices]
         if training is None:
-            moments = bag_moments(bag_rows, bag.weights, prevalence)
+            moments.append(bag_moments(bag_rows, bag.weights, prevalence))
         else:
-            moments = training_moments(training, prevalence)
+            moments.append(training_moments(training, prevalence))
         # The mean of the adapted posteriors, computed without an array of all of them.
         means[number] = prevalence * ((bag.weights / (bag_rows @ prevalence)) @ bag_rows)
-        if not bags.is_simple:
-            z = adapted(bag_rows, prevalence) @ moments.inverse.T
-            effects[number] = bag.design_effect(z)
-        all_moments.append(moments)
-    return linearised(means, estimates, effects, bags, all_moments)
+
+    def shares(number: int, bag: SampledBag) -> Array:
+        phi = adapted(rows[bag.indices], prevalences[number])
+        return np.asarray(phi @ moments[number].inverse.T)
+
+    return linearised(means, estimates, bags, moments, shares)
 
 
 def linearise_likelihood_on(
@@ -310,11 +310,15 @@ def linearise_likelihood_on(
     moments = [
         moments_of(training, *each) for each in zip(prevalences, matrices, covariances, strict=True)
     ]
-    return linearised(means, estimates, np.ones(estimates.shape), bags, moments)
+    return linearised(means, estimates, bags, moments)
 
 
 def linearised(
-    means: Array, estimates: Array, effects: Array, bags: SampledBags, moments: Sequence[Moments]
+    means: Array,
+    estimates: Array,
+    bags: SampledBags,
+    moments: Sequence[Moments],
+    shares: Callable[[int, SampledBag], Array] | None = None,
 ) -> MomentEquations:
     """Return the moment equation of bags.
 
@@ -323,16 +327,21 @@ def linearised(
     means : array of shape (n_bags, r)
         Mean features q.
     estimates : array of shape (n_bags, k)
-    effects : array of shape (n_bags, k)
-        Design effects, one without weights and clusters.
     bags : SampledBags
     moments : sequence of Moments
         One per bag, or a single one that all bags share.
+    shares : callable, optional
+        From a bag and its number to z = T^-1 phi of its instances, (m, k), from which design
+        effects follow; not needed without weights, clusters and strata.
 
     Returns
     -------
     MomentEquations
     """
+    effects = np.ones(estimates.shape)
+    if not bags.is_simple:
+        assert shares is not None, "a device has simple bags"
+        effects = np.array([bag.design_effect(shares(b, bag)) for b, bag in enumerate(bags)])
     sizes = bags.effective_sizes
     return MomentEquations(means, estimates, sizes, sizes[:, None] / effects, bags.freedom, moments)
 
@@ -505,19 +514,21 @@ def linearise_matching(
         return None
     directions = Directions.of(training)
     means, centres = rows.mean(bags.bags), np.empty(estimates.shape)
-    effects = np.ones(estimates.shape)
     moments: list[Moments] = []
-    for number in range(len(bags)):
-        inside = (1.0 - INSIDE) * estimates[number] + INSIDE / model.n_classes
+    derivatives: list[Array] = []
+    for number, estimate in enumerate(estimates):
+        inside = (1.0 - INSIDE) * estimate + INSIDE / model.n_classes
         derivative = directions.derivative(model, inside, n_threads)
         if derivative is None:
             return None
+        derivatives.append(derivative)
         moments.append(projected_moments(training, derivative))
         centres[number] = inside + derivative @ (means[number] - directions.means @ inside)
-        if not bags.is_simple:
-            bag = bags[number]
-            effects[number] = bag.design_effect(rows.each()[bag.indices] @ derivative.T)
-    return linearised(centres, estimates, effects, bags, moments)
+
+    def shares(number: int, bag: SampledBag) -> Array:
+        return np.asarray(rows.each()[bag.indices] @ derivatives[number].T)
+
+    return linearised(centres, estimates, bags, moments, shares)
 
 
 @dataclass(frozen=True, eq=False)

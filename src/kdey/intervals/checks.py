@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from kdey.status import (
-    CANNOT_BE_CHECKED,
     OK,
     ONE_SIDED,
     ONLY_COLUMNS,
@@ -84,21 +82,12 @@ class FitVerdict:
 
     def summary(self) -> dict[str, Any]:
         """Return the results for the whole bag and the verdict, as plain values."""
-        names = (*_VERDICT, "rejected", "status", "verdict")
-        return {name: getattr(self, name) for name in names}
+        names = [item.name for item in fields(FitVerdict)]
+        return {name: getattr(self, name) for name in (*names, "rejected", "status", "verdict")}
 
     def __str__(self) -> str:
         """Return the verdict."""
         return self.verdict
-
-    @classmethod
-    def from_summary(cls, summary: Mapping[str, Any]) -> FitVerdict:
-        """Return the verdict that gave a :meth:`summary`."""
-        return FitVerdict(**{name: summary[name] for name in _VERDICT})
-
-
-#: Names of the fields of a verdict.
-_VERDICT = tuple(item.name for item in fields(FitVerdict))
 
 
 @dataclass(frozen=True)
@@ -133,11 +122,6 @@ class NotChecked:
     def __str__(self) -> str:
         """Return the verdict."""
         return self.verdict
-
-    @classmethod
-    def from_summary(cls, summary: Mapping[str, Any]) -> NotChecked:
-        """Return what gave a :meth:`summary`."""
-        return NotChecked(summary["reason"], summary["status"].startswith(CANNOT_BE_CHECKED))
 
 
 #: What is known of the scores of a bag: a verdict, or why there is none.
@@ -222,12 +206,6 @@ class ColumnVerdict:
         """Return the verdict."""
         return self.verdict
 
-    @classmethod
-    def from_summary(cls, summary: Mapping[str, Any]) -> ColumnVerdict:
-        """Return the verdict that gave a :meth:`summary`."""
-        findings = tuple(ColumnFinding(**finding) for finding in summary["findings"])
-        return ColumnVerdict(summary["p_value"], summary["level"], summary["n_columns"], findings)
-
 
 #: What is known of the columns of a bag: a verdict, or why there is none.
 ColumnResult: TypeAlias = ColumnVerdict | NotChecked
@@ -251,7 +229,7 @@ class Checks:
 
     See Also
     --------
-    kdey.Estimate : Prevalences of one bag with limits and checks.
+    kdey.Estimate : Prevalences of one bag with intervals and checks.
     kdey.check_fit : The check of the scores in more detail.
 
     Examples
@@ -324,16 +302,6 @@ class Checks:
         """Return the verdict."""
         return self.verdict
 
-    @classmethod
-    def from_summary(cls, summary: Mapping[str, Any]) -> Checks:
-        """Return the checks that gave a :meth:`summary`."""
-        scores, columns = summary["fit"], summary.get("columns", _NO_COLUMNS)
-        return Checks(
-            (FitVerdict if "p_value" in scores else NotChecked).from_summary(scores),
-            (ColumnVerdict if "p_value" in columns else NotChecked).from_summary(columns),
-            summary.get("unknown_share"),
-        )
-
 
 def unknown_sentence(share: float, instances: str = "instances") -> str:
     """Return what a lower bound above zero on the share of unknown classes means."""
@@ -344,7 +312,5 @@ def unknown_sentence(share: float, instances: str = "instances") -> str:
     )
 
 
-#: What is said of columns where nothing is.
-_NO_COLUMNS = NotChecked("they were not looked at").summary()
 #: What is said of a bag without rows, or where the checks were turned off.
 NOTHING_CHECKED = Checks(NotChecked(TURNED_OFF), NotChecked(TURNED_OFF))

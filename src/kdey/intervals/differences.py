@@ -35,6 +35,7 @@ from kdey.intervals.merging import MergedUncertainty, NoisyUncertainty
 from kdey.intervals.profile import student_tail
 from kdey.intervals.region import Uncertainty
 from kdey.model import Model
+from kdey.options import interval_tail
 from kdey.validation import as_numbers, make_frame
 
 #: Degrees of freedom from which Student's distribution counts as the normal one.
@@ -323,7 +324,7 @@ def _combine(x: Array, y: Array, rho: Array) -> Array:
 def _p_values(d: Array, low: Array, high: Array, freedom: float, options: Estimate) -> Array:
     """Return the level at which the intervals of each difference reach zero, shape (k,)."""
     degrees = min(freedom, _MOST_FREEDOM)
-    tail = (1.0 - options.confidence) / 2.0 / (len(d) if options.simultaneous else 1)
+    tail = interval_tail(options.confidence, options.simultaneous, len(d))
     reach = np.where(d > 0, d - low, high - d)
     steps = np.divide(np.abs(d), reach, out=np.full(len(d), np.inf), where=reach > 0)
     steps = np.where(d == 0, 0.0, steps)
@@ -381,8 +382,11 @@ def _interval_by_draws(
     if not paired:
         others = others[np.random.default_rng(0).permutation(len(others))]
     draws = draws[:n] - others[:n]
-    tail = (1.0 - first.confidence) / 2.0 / (draws.shape[1] if first.simultaneous else 1)
-    tail = float(student_tail(tail, np.array([freedom]))[0])
+    tail = float(
+        student_tail(
+            interval_tail(first.confidence, first.simultaneous, draws.shape[1]), np.array([freedom])
+        )[0]
+    )
     middle = first.estimate - second.estimate
     # Differences lie in [-1, 1], but bootstrap_interval expects [0, 1].
     halved = ((middle + 1.0) / 2.0, (draws + 1.0) / 2.0)

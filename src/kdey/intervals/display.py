@@ -198,7 +198,7 @@ def group_frame(estimates: Estimates, backend: str | None, wide: bool) -> Any:
     import narwhals as nw
 
     keys = estimates.keys
-    columns = _wide_columns(estimates) if wide else _long_columns(estimates)
+    columns = (_wide if wide else _long)(_group_columns(estimates), estimates.classes)
     numbers = nw.from_dict(
         {name: as_column(values) for name, values in columns.items()}, backend=keys.implementation
     )
@@ -223,62 +223,49 @@ def in_library(frame: Any, backend: str | None) -> Any:
     return convert[backend]()
 
 
-def _long_columns(estimates: Estimates) -> dict[str, Any]:
-    k, n = len(estimates.classes), len(estimates)
-    columns: dict[str, Any] = {"class": np.tile(_one_type(estimates.classes), n)}
-    missing = np.asarray(estimates.n_missing)
-    columns |= {"n": np.repeat(estimates.size, k), "n_missing": np.repeat(missing, k)}
-    columns |= {name: values.ravel() for name, values in _per_class(estimates).items()}
-    columns["training_prevalence"] = np.tile(estimates.training_prevalence, n)
-    columns |= {name: np.repeat(values, k) for name, values in _per_group(estimates).items()}
-    labelled = estimates.labelled
-    if labelled is not None:
-        columns["n_labels"] = np.repeat(labelled.n_labels, k)
-        columns |= {name: values.ravel() for name, values in labelled.shares.items()}
-        columns["label_shift_p_value"] = np.repeat(labelled.p_value, k)
-        columns["verdict"] = np.repeat(labelled.verdict, k)
-    return columns
-
-
-def _wide_columns(estimates: Estimates) -> dict[str, Any]:
-    columns: dict[str, Any] = {"n": estimates.size, "n_missing": estimates.n_missing}
-    training = np.tile(estimates.training_prevalence, (len(estimates), 1))
-    shares = {**_per_class(estimates), "training_prevalence": training}
-    columns |= _by_class(estimates, shares) | _per_group(estimates)
-    labelled = estimates.labelled
-    if labelled is not None:
-        columns["n_labels"] = labelled.n_labels
-        columns |= _by_class(estimates, labelled.shares)
-        columns |= {"label_shift_p_value": labelled.p_value, "verdict": labelled.verdict}
-    return columns
-
-
-def _by_class(estimates: Estimates, shares: Mapping[str, Array]) -> dict[str, Array]:
-    """Return one column per share and class."""
-    return {
-        _wide_name(name, label): values[:, i]
-        for name, values in shares.items()
-        for i, label in enumerate(estimates.classes.tolist())
+def _group_columns(estimates: Estimates) -> dict[str, Any]:
+    """Return the columns beside the keys: one entry per group, or one per group and class."""
+    shape = estimates.estimate.shape
+    counted, separate = estimates.classify_and_count, estimates.separate
+    columns: dict[str, Any] = {
+        "n": estimates.size,
+        "n_missing": estimates.n_missing,
+        "estimate": estimates.estimate,
+        "low": estimates.low,
+        "high": estimates.high,
+        "classify_and_count": np.full(shape, np.nan) if counted is None else counted,
     }
+    if separate is not None:
+        beside = (separate.estimate, separate.low, separate.high)
+        columns |= dict(zip(POOLED_COLUMNS[:3], beside, strict=True))
+    columns["training_prevalence"] = np.broadcast_to(estimates.training_prevalence, shape)
+    columns["fit_p_value"] = estimates.fit_p_value
+    if estimates.shrinkage is not None:
+        columns["shrinkage"] = estimates.shrinkage
+    columns["status"] = np.array(estimates.statuses, dtype=object)
+    return columns | (estimates.labelled or {})
 
 
-def _per_class(estimates: Estimates) -> dict[str, Array]:
-    arrays = (estimates.estimate, estimates.low, estimates.high, estimates.classify_and_count)
-    unknown = np.full(estimates.estimate.shape, np.nan)
-    columns = {
-        name: unknown if values is None else values
-        for name, values in zip(_PER_CLASS, arrays, strict=True)
+def _long(columns: Mapping[str, Any], classes: NDArray[Any]) -> dict[str, Any]:
+    """Return columns with one entry per group and class."""
+    k, n = len(classes), len(columns["estimate"])
+    long = {
+        name: values.ravel() if np.ndim(values) == 2 else np.repeat(values, k)
+        for name, values in columns.items()
     }
-    if estimates.separate is None:
-        return columns
-    beside = (estimates.separate.estimate, estimates.separate.low, estimates.separate.high)
-    return columns | dict(zip(POOLED_COLUMNS[:3], beside, strict=True))
+    return {"class": np.tile(_one_type(classes), n), **long}
 
 
-def _per_group(estimates: Estimates) -> dict[str, Any]:
-    shrinkage = {} if estimates.shrinkage is None else {"shrinkage": estimates.shrinkage}
-    status = np.array(estimates.statuses, dtype=object)
-    return {"fit_p_value": estimates.fit_p_value, **shrinkage, "status": status}
+def _wide(columns: Mapping[str, Any], classes: NDArray[Any]) -> dict[str, Any]:
+    """Return columns with one entry per group, and a column of its own for every class."""
+    wide: dict[str, Any] = {}
+    for name, values in columns.items():
+        if np.ndim(values) == 2:
+            named = enumerate(classes.tolist())
+            wide |= {_wide_name(name, label): values[:, i] for i, label in named}
+        else:
+            wide[name] = values
+    return wide
 
 
 def _one_type(classes: NDArray[Any]) -> NDArray[Any]:

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -344,16 +344,31 @@ Possible: TypeAlias = Callable[[Array, float, bool], tuple[float, float]]
 
 def unavailable(uncertainty: Uncertainty) -> str | None:
     """Return why sensitivity to drift cannot be computed, in a sentence; None if it can."""
+    found = _possible(uncertainty, 0.95, 1)
+    return found if isinstance(found, str) else None
+
+
+def _possible(uncertainty: Uncertainty, confidence: float, n_intervals: int) -> Possible | str:
+    """Return the function that knows which shares of a bag are possible; or why there is none."""
     if isinstance(uncertainty, NoisyUncertainty) and uncertainty.is_open:
         return (
             "sensitivity to drift needs known label noise: leave label_noise_bound out, or say by "
             "a matrix where the wrong labels belong"
         )
     if isinstance(uncertainty, MergedUncertainty):
-        return unavailable(uncertainty.inner)
+        inner, matrix = _possible(uncertainty.inner, confidence, n_intervals), uncertainty.matrix
+        if isinstance(inner, str):
+            return inner
+        return lambda gains, factor, sampling: inner(gains @ matrix, factor, sampling)
     if isinstance(uncertainty, StratifiedUncertainty):
-        reasons = map(unavailable, uncertainty.parts)
-        return next((reason for reason in reasons if reason is not None), None)
+        parts: list[Possible] = []
+        for stratum in uncertainty.parts:
+            part = _possible(stratum, confidence, n_intervals)
+            if isinstance(part, str):
+                return part
+            parts.append(part)
+        margin = -float(ndtri((1.0 - confidence) / 2.0 / n_intervals))
+        return partial(_of_strata, uncertainty, parts, margin)
     if not isinstance(uncertainty, AnalyticUncertainty):
         return (
             "sensitivity to drift follows from analytic intervals, and this estimate has none: "
@@ -365,37 +380,30 @@ def unavailable(uncertainty: Uncertainty) -> str | None:
             "sensitivity to drift needs the training posteriors, and this model keeps none: fit it "
             "with a cv that is not None"
         )
-    return None
-
-
-def _possible(uncertainty: Uncertainty, confidence: float, n_intervals: int) -> Possible:
-    """Return the function that knows which shares of a bag are possible."""
-    reason = unavailable(uncertainty)
-    if reason is not None:
-        raise ValueError(reason)
-    if isinstance(uncertainty, MergedUncertainty):
-        inner, matrix = _possible(uncertainty.inner, confidence, n_intervals), uncertainty.matrix
-        return lambda gains, factor, sampling: inner(gains @ matrix, factor, sampling)
-    if isinstance(uncertainty, StratifiedUncertainty):
-        parts = [_possible(part, confidence, n_intervals) for part in uncertainty.parts]
-        shares = uncertainty.shares
-
-        def together(gains: Array, factor: float, sampling: bool) -> tuple[float, float]:
-            low, high = shares @ np.array([part(gains, factor, sampling) for part in parts])
-            # The part of estimated shares of the strata; added, because it is small.
-            error = np.sqrt(max(float(gains @ uncertainty.between @ gains), 0.0)) * sampling
-            margin = -float(ndtri((1.0 - confidence) / 2.0 / n_intervals)) * error
-            return max(float(low) - margin, 0.0), min(float(high) + margin, 1.0)
-
-        return together
-    assert isinstance(uncertainty, AnalyticUncertainty)
     return Drift(uncertainty, confidence, n_intervals).possible
 
 
+def _of_strata(
+    whole: StratifiedUncertainty,
+    parts: Sequence[Possible],
+    quantile: float,
+    gains: Array,
+    factor: float,
+    sampling: bool,
+) -> tuple[float, float]:
+    """Return the smallest and largest share in a sum of strata."""
+    low, high = whole.shares @ np.array([part(gains, factor, sampling) for part in parts])
+    # The part of estimated shares of the strata; added, because it is small.
+    error = np.sqrt(max(float(gains @ whole.between @ gains), 0.0)) * sampling
+    return max(float(low) - quantile * error, 0.0), min(float(high) + quantile * error, 1.0)
+
+
 def _possible_shares(estimate: Estimate) -> Possible:
-    k = len(estimate.classes)
-    together = k if estimate.simultaneous else 1
-    return _possible(estimate.uncertainty, estimate.confidence, together)
+    together = len(estimate.classes) if estimate.simultaneous else 1
+    found = _possible(estimate.uncertainty, estimate.confidence, together)
+    if isinstance(found, str):
+        raise ValueError(found)
+    return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -409,7 +417,7 @@ class Sensitivity:
     factors : array of shape (F,)
         Rising; the first is one: nothing but the prevalences has changed.
     low, high : arrays of shape (F, k)
-        Limits of each class if the density of every class may have changed by a factor of up to
+        Ends of the intervals if the density of every class may have changed by a factor of up to
         each of ``factors``.
     confidence : float
     explained_from : float or None
@@ -453,7 +461,7 @@ class Sensitivity:
         return make_frame(columns, backend)
 
     def plot(self, *, ax: Any = None) -> Any:
-        """Draw the limits of each class against the factor; needs matplotlib.
+        """Draw the interval of each class against the factor; needs matplotlib.
 
         Parameters
         ----------
@@ -491,9 +499,9 @@ class Sensitivity:
 
 
 def drift_intervals(estimate: Estimate, factors: Sequence[float]) -> tuple[Array, Array]:
-    """Return the limits of each class at rising factors of change, two arrays (F, k).
+    """Return the intervals of each class at rising factors of change, two arrays (F, k).
 
-    Limits never shrink as the factor grows, and contain those of the estimate.
+    Intervals never shrink as the factor grows, and contain those of the estimate.
     """
     possible, k = _possible_shares(estimate), len(estimate.classes)
     found = [[possible(unit, factor, True) for unit in np.eye(k)] for factor in factors]
@@ -503,8 +511,8 @@ def drift_intervals(estimate: Estimate, factors: Sequence[float]) -> tuple[Array
     return low, high
 
 
-def drift_limits(estimates: Estimates, factor: float) -> tuple[Array, Array, str | None]:
-    """Return the limits of many bags at one factor, and why some have none.
+def drift_intervals_of_bags(estimates: Estimates, factor: float) -> tuple[Array, Array, str | None]:
+    """Return the intervals of many bags at one factor, and why some have none.
 
     Returns
     -------

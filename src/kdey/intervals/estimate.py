@@ -102,7 +102,9 @@ class Estimate:
     diagnostics : dict
         ``effective_size``, ``notes``, ``marks`` (words of a status that training or the instances
         give), and ``fit`` and ``columns``: the verdicts of the checks of scores and columns, or why
-        there are none; absent if the checks were turned off. ``checks`` has them as objects.
+        there are none; absent if the checks were turned off.
+    checks : Checks or None
+        What was checked of scores and columns, and what was found; None: nothing was asked.
 
     See Also
     --------
@@ -139,6 +141,7 @@ class Estimate:
     decisions: Decisions | None = None
     number: int = 0
     diagnostics: dict[str, Any] = field(default_factory=dict)
+    checks: Checks | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -175,11 +178,6 @@ class Estimate:
             return str(self.diagnostics["status"])
         checked = not_checked(TURNED_OFF) if self.checks is None else self.checks.status
         return join_status([*self.problems, checked])
-
-    @property
-    def checks(self) -> Checks | None:
-        """What was checked of scores and columns, and what was found; None: nothing was asked."""
-        return Checks.from_summary(self.diagnostics) if "fit" in self.diagnostics else None
 
     @property
     def draws(self) -> Array | None:
@@ -426,35 +424,12 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-@dataclass(frozen=True, eq=False)
-class LabelledShares:
-    """What labels say about G groups of a table.
-
-    Attributes
-    ----------
-    n_labels : int64 array of shape (G,)
-    shares : dict of arrays of shape (G, k)
-        By the names in :data:`~kdey.intervals.display.LABELLED_SHARES`; NaN where a group has no
-        label, but for label shift, which needs none.
-    p_value : array of shape (G,)
-        Of the test of label shift; NaN if it was not made.
-    verdict : object array of shape (G,)
-        Which estimate is believed, and why.
-    """
-
-    n_labels: NDArray[np.int64]
-    shares: dict[str, Array]
-    p_value: Array
-    verdict: NDArray[Any]
-
-    def take(self, rows: Any) -> LabelledShares:
-        """Return what labels say about some groups."""
-        return LabelledShares(
-            self.n_labels[rows],
-            {name: values[rows] for name, values in self.shares.items()},
-            self.p_value[rows],
-            self.verdict[rows],
-        )
+#: What a table has for every bag: arrays, and lists.
+_ARRAYS = (
+    *("estimate", "low", "high", "size", "effective_size", "gap", "converged", "positions"),
+    *("n_missing", "fit_p_value", "counted", "shrinkage"),
+)
+_LISTS = ("notes", "checks", "marks", "statuses")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -492,8 +467,10 @@ class Estimates(Sequence[Estimate]):
         NaN where the fit was not checked.
     counted : array of shape (n_bags, k)
         Shares of the classifier's decisions; NaN where there is no classifier.
-    labelled : LabelledShares or None
-        What labels say, in a table that has some.
+    labelled : dict of arrays of shape (n_bags,) or (n_bags, k), or None
+        What labels say, in a table that has some, by the names of its columns
+        (:data:`~kdey.intervals.display.LABELLED_COLUMNS`). Shares are NaN where a group has no
+        label, but for label shift, which needs none.
     separate : Estimates or None
         Where groups are pooled, what each gives by itself.
     shrinkage : array of shape (n_bags,) or None
@@ -540,7 +517,7 @@ class Estimates(Sequence[Estimate]):
     statuses: Sequence[str] | None = None
     fit_p_value: Array | None = None
     counted: Array | None = None
-    labelled: LabelledShares | None = None
+    labelled: dict[str, NDArray[Any]] | None = None
     separate: Estimates | None = None
     shrinkage: Array | None = None
 
@@ -557,6 +534,7 @@ class Estimates(Sequence[Estimate]):
 
     def _estimate_of(self, b: int) -> Estimate:
         position = int(self.positions[b])
+        checks = None if self.checks is None else self.checks[b]
         return Estimate(
             classes=self.classes,
             estimate=self.estimate[b],
@@ -572,11 +550,12 @@ class Estimates(Sequence[Estimate]):
             uncertainty=self.uncertainty_of(position),
             decisions=self.decisions,
             number=position,
+            checks=checks,
             diagnostics={
                 "effective_size": float(self.effective_size[b]),
                 "notes": list(self.notes[b]),
                 "marks": [] if self.marks is None else list(self.marks[b]),
-                **({} if self.checks is None else self.checks[b].summary()),
+                **({} if checks is None else checks.summary()),
                 **({} if self.statuses is None else {"status": self.statuses[b]}),
             },
         )
@@ -612,21 +591,17 @@ class Estimates(Sequence[Estimate]):
     def take(self, bags: ArrayLike) -> Estimates:
         """Return the estimates of some bags, in the order given."""
         bags = np.asarray(bags, dtype=np.int64)
-        arrays = (
-            *("estimate", "low", "high", "size", "effective_size", "gap", "converged"),
-            *("positions", "n_missing", "fit_p_value", "counted", "shrinkage"),
-        )
-        lists = ("notes", "checks", "marks", "statuses")
         taken: dict[str, Any] = {}
-        for name in (*arrays, *lists):
+        for name in (*_ARRAYS, *_LISTS):
             values = getattr(self, name)
             if values is not None:
-                taken[name] = values[bags] if name in arrays else [values[b] for b in bags]
+                taken[name] = values[bags] if name in _ARRAYS else [values[b] for b in bags]
         if self.keys is not None:
             taken["keys"] = self.keys[bags.tolist()] if self.keys.columns else self.keys
-        for name in ("labelled", "separate"):
-            if getattr(self, name) is not None:
-                taken[name] = getattr(self, name).take(bags)
+        if self.labelled is not None:
+            taken["labelled"] = {name: values[bags] for name, values in self.labelled.items()}
+        if self.separate is not None:
+            taken["separate"] = self.separate.take(bags)
         return replace(self, **taken)
 
     @property
@@ -818,22 +793,10 @@ def join_estimates(parts: Sequence[Estimates]) -> Estimates:
             for item in ([default] * len(part) if value is None else value)
         ]
 
-    arrays = (
-        *("estimate", "low", "high", "size", "effective_size", "gap", "converged"),
-        *("n_missing", "fit_p_value", "counted"),
-    )
     labelled = None
     if first.labelled is not None:
         known = [part.labelled for part in parts if part.labelled is not None]
-        labelled = LabelledShares(
-            np.concatenate([part.n_labels for part in known]),
-            {
-                name: np.concatenate([part.shares[name] for part in known])
-                for name in known[0].shares
-            },
-            np.concatenate([part.p_value for part in known]),
-            np.concatenate([part.verdict for part in known]),
-        )
+        labelled = {name: np.concatenate([one[name] for one in known]) for name in first.labelled}
     owners = [(part, b) for part in parts for b in range(len(part))]
 
     def uncertainty_of(number: int) -> Uncertainty:
@@ -842,7 +805,7 @@ def join_estimates(parts: Sequence[Estimates]) -> Estimates:
 
     return replace(
         first,
-        **{name: joined(name) for name in arrays},
+        **{name: joined(name) for name in _ARRAYS if name != "positions"},
         notes=listed("notes", []),
         marks=listed("marks", ()),
         checks=listed("checks", NOTHING_CHECKED),

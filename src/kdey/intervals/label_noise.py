@@ -24,6 +24,8 @@ share of S alone, whose interval they move; what is left otherwise is added as i
 The apparent shares may leave the simplex, :math:`C^{-1} a` with a class that is absent, and
 estimates may not. Where rates are known we therefore go on from the moment estimate, which may
 leave it, too. A bootstrap has none: its intervals at the border are those of the bound.
+
+How often labels are wrong follows from two labels of the same rows (:func:`estimate_label_noise`).
 """
 
 from __future__ import annotations
@@ -33,12 +35,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
+from numpy.typing import ArrayLike, NDArray
 
 from kdey.bags import Array
-from kdey.options import Options
+from kdey.intervals.profile import upper_quantile, wilson
+from kdey.options import Options, interval_tail
 from kdey.simplex import project
+from kdey.validation import check_share, make_frame
 
 if TYPE_CHECKING:
     from kdey.intervals.estimate import Estimate
@@ -148,19 +151,47 @@ class NoiseRates:
             Of the same sums (g,) of labels.
         members : array of shape (g, k)
         """
-        source = _Source.of(plain, merged, members, self)
-        lower, upper = self.functions(members, is_bound=source.is_blind)
-        shares = members @ project(self.matrix @ source.apparent)
-        low = np.clip(source.end(lower, -1.0), 0.0, 1.0)
-        high = np.clip(source.end(upper, 1.0), 0.0, 1.0)
-        spread = np.maximum((upper - lower) @ plain.estimate, 0.0) / 2.0
+        apparent, inner = plain.estimate, plain.uncertainty
+        # Distances to ends are too short where a label may be absent.
+        is_border = self.is_known and bool((plain.low <= 0.0).any())
+        centre = inner.centre() if is_border else None
+        if centre is not None and (centre < 0.0).any():
+            apparent = centre  # how far beyond the border; otherwise nothing is known of that
+        lower, upper = self.functions(members, is_bound=is_border and centre is None)
+        covariance = np.asarray(inner.covariance())
+        quantile = upper_quantile(
+            interval_tail(plain.confidence, plain.simultaneous, len(members)), inner.freedom()
+        )
+
+        def end(function: Array, side: float) -> Array:
+            """Return the lower (side -1) or upper (side 1) end of functions (g, k), (g,)."""
+            inside, outside = _mean_coefficients(function, members, apparent)
+            rest = function - members * inside - (1.0 - members) * outside
+            reach = merged.high - merged.estimate if side > 0 else merged.estimate - merged.low
+            value = function @ apparent
+            if not np.isfinite(covariance).all():
+                unknown = np.abs(rest).max(axis=1) > 1e-12
+                moved = value + side * (inside - outside)[:, 0] * reach
+                return np.where(unknown, 0.5 + 0.5 * side, moved)
+            variance = _quadratic(members, covariance, members)
+            if centre is not None:
+                reach = np.maximum(reach, quantile * np.sqrt(variance))
+            x = (inside - outside)[:, 0] * np.maximum(reach, 0.0)
+            spread = _quadratic(rest, covariance, rest)
+            y, both = quantile * np.sqrt(spread), np.sqrt(variance * spread)
+            common = _quadratic(members, covariance, rest, floor=-np.inf)
+            rho = np.clip(common / np.where(both > 0, both, 1.0), -1.0, 1.0)
+            length = np.sqrt(np.maximum(x**2 + y**2 + 2 * rho * x * y, 0.0))
+            return np.asarray(value + side * length)
+
+        shares = members @ project(self.matrix @ apparent)
         return NoisyShares(
             shares,
-            np.minimum(low, shares),
-            np.maximum(high, shares),
+            np.minimum(np.clip(end(lower, -1.0), 0.0, 1.0), shares),
+            np.maximum(np.clip(end(upper, 1.0), 0.0, 1.0), shares),
             members @ self.matrix,
             (lower + upper) / 2.0,
-            spread,
+            np.maximum((upper - lower) @ plain.estimate, 0.0) / 2.0,
         )
 
 
@@ -184,81 +215,6 @@ class NoisyShares:
     matrix: Array
     middle: Array
     spread: Array
-
-
-@dataclass(frozen=True, eq=False)
-class _Source:
-    """The apparent shares of one bag, and the intervals of sums of them.
-
-    Attributes
-    ----------
-    members : array of shape (g, k)
-    shares, low, high : arrays of shape (g,)
-        Of sums of labels.
-    apparent : array of shape (k,)
-        Apparent shares of labels. They may be negative where rates are known.
-    covariance : array of shape (k, k)
-        NaN where it is not known.
-    quantile : float
-    is_border : bool
-        Whether a label may be absent, so that distances to ends are too short.
-    is_blind : bool
-        Whether it is not known how far beyond the border the apparent shares are.
-    """
-
-    members: Array
-    shares: Array
-    low: Array
-    high: Array
-    apparent: Array
-    covariance: Array
-    quantile: float
-    is_border: bool
-    is_blind: bool
-
-    @classmethod
-    def of(cls, plain: Estimate, merged: Estimate, members: Array, noise: NoiseRates) -> _Source:
-        apparent, inner = plain.estimate, plain.uncertainty
-        is_border = noise.is_known and bool((plain.low <= 0.0).any())
-        centre = inner.centre() if is_border else None
-        covariance = np.asarray(inner.covariance())
-        if centre is not None and (centre < 0.0).any():
-            apparent = centre
-        tail = (1.0 - plain.confidence) / 2.0
-        tail /= len(members) if plain.simultaneous else 1
-        freedom = inner.freedom()
-        quantile = float(-ndtri(tail) if np.isinf(freedom) else -stdtrit(freedom, tail))
-        return cls(
-            members,
-            merged.estimate,
-            merged.low,
-            merged.high,
-            apparent,
-            covariance,
-            quantile,
-            is_border and centre is not None,
-            is_border and centre is None,
-        )
-
-    def end(self, function: Array, side: float) -> Array:
-        """Return the lower (side -1) or upper (side 1) end of functions (g, k), shape (g,)."""
-        inside, outside = _mean_coefficients(function, self.members, self.apparent)
-        rest = function - self.members * inside - (1.0 - self.members) * outside
-        reach = self.high - self.shares if side > 0 else self.shares - self.low
-        value = function @ self.apparent
-        if not np.isfinite(self.covariance).all():
-            unknown = np.abs(rest).max(axis=1) > 1e-12
-            moved = value + side * (inside - outside)[:, 0] * reach
-            return np.where(unknown, 0.5 + 0.5 * side, moved)
-        variance = _quadratic(self.members, self.covariance, self.members)
-        if self.is_border:
-            reach = np.maximum(reach, self.quantile * np.sqrt(variance))
-        x = (inside - outside)[:, 0] * np.maximum(reach, 0.0)
-        spread = _quadratic(rest, self.covariance, rest)
-        y, both = self.quantile * np.sqrt(spread), np.sqrt(variance * spread)
-        common = _quadratic(self.members, self.covariance, rest, floor=-np.inf)
-        rho = np.clip(common / np.where(both > 0, both, 1.0), -1.0, 1.0)
-        return np.asarray(value + side * np.sqrt(np.maximum(x**2 + y**2 + 2 * rho * x * y, 0.0)))
 
 
 def _mean_coefficients(function: Array, members: Array, shares: Array) -> tuple[Array, Array]:
@@ -313,3 +269,148 @@ def _confusion(given: Any, k: int) -> Array:
             "labels tell the classes apart no more"
         )
     return np.asarray(matrix / matrix.sum(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class LabelNoise:
+    """How often labels are wrong, and what the rows belong to instead.
+
+    Attributes
+    ----------
+    classes : array of shape (k,)
+        All that occur among the labels, sorted.
+    n : int64 array of shape (k,)
+        Number of rows with each first label.
+    rates : array of shape (k,)
+        Share of them with another second label; NaN where there is no row.
+    low, high : arrays of shape (k,)
+        Interval of the share of rows with this label that belong to another class.
+    confusion : array of shape (k, k)
+        Entry (i, j) is the share of rows with first label j whose second label is i; a label
+        without a row counts as right.
+    confidence : float
+    """
+
+    classes: NDArray[Any]
+    n: NDArray[np.int64]
+    rates: Array
+    low: Array
+    high: Array
+    confusion: Array
+    confidence: float
+
+    @property
+    def bound(self) -> dict[Any, float]:
+        """The upper ends by class, for ``Options(label_noise_bound=...)``.
+
+        Raises
+        ------
+        ValueError
+            If an upper end is not below one half: too few rows have two labels, or too many differ.
+        """
+        wide = [str(name) for name in self.classes[~(self.high < 0.5)]]
+        if wide:
+            raise ValueError(
+                f"up to half of the labels of {', '.join(wide)} may be wrong, which bounds no "
+                "share: compare more rows with these labels"
+            )
+        return dict(zip(self.classes.tolist(), self.high.tolist(), strict=True))
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return a data frame of the classes: ``class``, ``n``, ``rate``, ``low`` and ``high``.
+
+        Parameters
+        ----------
+        backend : str, optional
+            The data frame library, such as "pandas"; by default one that is installed.
+        """
+        columns = {"class": list(self.classes), "n": self.n, "rate": self.rates}
+        return make_frame({**columns, "low": self.low, "high": self.high}, backend)
+
+
+def estimate_label_noise(
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    second_error: float = 0.0,
+    confidence: float = 0.95,
+) -> LabelNoise:
+    """Return how often first labels are wrong, from second labels of the same rows.
+
+    The rows must be a random draw of those with each first label. With ``second_error=0`` second
+    labels are the truth, and rates and intervals are those of wrong first labels. Otherwise the
+    second labels may be wrong, too, independently of the first within each class. Then the share
+    that differs is at least ``1 - second_error`` times the rate of wrong first labels, and ``high``
+    is an upper end of this rate; nothing bounds it from below.
+
+    Parameters
+    ----------
+    first : array-like of shape (n,)
+        Labels like those of the training data.
+    second : array-like of shape (n,)
+        Labels of the same rows by somebody else.
+    second_error : float
+        The largest share of the rows outside of a class that get its label as their second, below
+        one: 0 for the truth, 0.5 for anybody better than a coin.
+    confidence : float
+        Of the intervals, each with half of the rest on either side.
+
+    Returns
+    -------
+    LabelNoise
+
+    Raises
+    ------
+    ValueError
+        If labels are missing or do not fit each other, or a share is none.
+
+    See Also
+    --------
+    kdey.Options : Its ``label_noise`` and ``label_noise_bound`` take the result.
+
+    Examples
+    --------
+    >>> from kdey.labelled import estimate_label_noise
+    >>> noise = estimate_label_noise(["a"] * 100 + ["b"] * 100, ["a"] * 90 + ["b"] * 110)
+    >>> noise.rates
+    array([0.1, 0. ])
+    >>> {name: round(rate, 3) for name, rate in noise.bound.items()}
+    {'a': 0.174, 'b': 0.037}
+    """
+    check_share(confidence, "confidence")
+    if not 0.0 <= second_error < 1.0:
+        raise ValueError(f"second_error must be a share from 0 to below 1, got {second_error!r}")
+    labels = [_labels(values, name) for values, name in ((first, "first"), (second, "second"))]
+    if len(labels[0]) != len(labels[1]):
+        raise ValueError(
+            f"first and second must be labels of the same rows, got {len(labels[0])} and "
+            f"{len(labels[1])}"
+        )
+    try:
+        classes, codes = np.unique(np.concatenate(labels), return_inverse=True)
+    except TypeError:
+        raise ValueError("first and second must be labels of one type") from None
+    k, m = len(classes), len(labels[0])
+    counts = np.zeros((k, k))
+    np.add.at(counts, (codes[m:], codes[:m]), 1.0)
+    n = counts.sum(axis=0)
+    confusion = np.where(n > 0, counts / np.maximum(n, 1.0), np.eye(k))
+    rates = 1.0 - np.diag(confusion)
+    low, high = wilson(rates, np.maximum(n, 1e-9), (1.0 - confidence) / 2.0)
+    low = np.where(n > 0, low, 0.0) if second_error == 0.0 else np.zeros(k)
+    high = np.where(n > 0, np.minimum(high / (1.0 - second_error), 1.0), 1.0)
+    rates = np.where(n > 0, rates, np.nan)
+    return LabelNoise(classes, n.astype(np.int64), rates, low, high, confusion, confidence)
+
+
+def _labels(values: ArrayLike, name: str) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.ndim != 1 or len(array) == 0:
+        raise ValueError(f"{name} must be a vector of labels, got shape {array.shape}")
+    missing = [v is None or v != v for v in array.tolist()]
+    if any(missing):
+        raise ValueError(
+            f"{name} has {sum(missing)} missing label(s), the first in row {missing.index(True)}: "
+            "leave these rows out of both"
+        )
+    return array

@@ -32,14 +32,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
 
 from kdey.bags import Array, Indices
 from kdey.intervals.bootstrap import bootstrap_interval
 from kdey.intervals.estimate import Decisions, Estimate, Estimates
 from kdey.intervals.label_noise import NoiseRates, NoisyShares
 from kdey.intervals.moments import smoothed
-from kdey.intervals.profile import student_tail, wilson
+from kdey.intervals.profile import student_tail, upper_quantile, wilson
 from kdey.intervals.region import (
     Region,
     Uncertainty,
@@ -49,7 +48,7 @@ from kdey.intervals.region import (
     whole_simplex,
 )
 from kdey.model import Model
-from kdey.options import Options
+from kdey.options import Options, interval_tail
 from kdey.rows.posterior import one_hot_argmax
 from kdey.validation import check_classes
 
@@ -230,7 +229,9 @@ class Merging:
         if centre is None or not np.isfinite(inner.covariance()).all():
             return low, high
         mix = smoothed(estimate.estimate, estimate.diagnostics.get("effective_size", estimate.size))
-        quantile = _quantile(estimate, g, inner.freedom())
+        quantile = upper_quantile(
+            interval_tail(estimate.confidence, estimate.simultaneous, g), inner.freedom()
+        )
         low, high = low.copy(), high.copy()
         for row, members in enumerate(self.matrix):
             middle = float(members @ centre)
@@ -412,12 +413,6 @@ def _with_share(mix: Array, members: Array, t: float) -> Array:
     return np.asarray(mix * np.where(members > 0, t / inside, (1.0 - t) / (1.0 - inside)))
 
 
-def _quantile(estimate: Estimate, n_groups: int, freedom: float) -> float:
-    """Return the number of standard errors between the centre and an end."""
-    tail = (1.0 - estimate.confidence) / 2.0 / (n_groups if estimate.simultaneous else 1)
-    return float(-ndtri(tail) if np.isinf(freedom) else -stdtrit(freedom, tail))
-
-
 def _members(name: Any, members: Any, known: list[Any]) -> list[Any]:
     """Return the classes of one group, or raise ValueError."""
     listed = np.asarray(members).tolist() if isinstance(members, np.ndarray) else members
@@ -470,14 +465,14 @@ def intervals_of_sums(
     low, high : arrays of shape (g,)
     """
     g = len(shares)
-    tail = (1.0 - estimate.confidence) / 2.0 / (g if estimate.simultaneous else 1)
+    tail = interval_tail(estimate.confidence, estimate.simultaneous, g)
     draws = uncertainty.bootstrap_draws()
     if draws is not None:
         own = float(student_tail(tail, np.array([uncertainty.freedom()]))[0])
         low, high = bootstrap_interval(shares, draws, own, "percentile")
     else:
         variance = np.diag(uncertainty.covariance())
-        quantile = _quantile(estimate, g, uncertainty.freedom())
+        quantile = upper_quantile(tail, uncertainty.freedom())
         known = uncertainty.centre()
         centre = shares if known is None else known
         half = quantile * np.sqrt(np.maximum(variance, 0.0))
@@ -663,6 +658,7 @@ def combine_strata(
         uncertainty=uncertainty,
         decisions=None,
         number=0,
+        checks=None,
         diagnostics={
             "effective_size": float(1.0 / (w**2 / sizes).sum()),
             "notes": list(notes),

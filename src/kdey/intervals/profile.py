@@ -626,6 +626,11 @@ def t_quantile(tail: float, freedom: Array) -> Array:
     return np.asarray(out)
 
 
+def upper_quantile(tail: float, freedom: float) -> float:
+    """Return the upper quantile of Student's t, normal if ``freedom`` is infinite."""
+    return float(-ndtri(tail)) if np.isinf(freedom) else float(-stdtrit(freedom, tail))
+
+
 def student_tail(tail: float, freedom: Array) -> Array:
     """Return the normal tail whose quantile is that of Student's t, in the shape of ``freedom``.
 

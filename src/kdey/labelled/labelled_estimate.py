@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +40,7 @@ from scipy.special import chdtrc
 
 from kdey.bags import Array, Bags, sampled_bags
 from kdey.intervals.analytic import densities, moment_rows as rows_of_moments, training_rows
+from kdey.intervals.checks import Checks
 from kdey.intervals.estimate import Decisions, Estimate
 from kdey.intervals.merging import Merging
 from kdey.intervals.moments import PSEUDO_OBSERVATIONS, ClassRows, adapted, class_rows, smoothed
@@ -68,6 +69,7 @@ from kdey.options import (
 from kdey.rows import Rows
 from kdey.rows.posterior import RatioMap
 
+E = TypeVar("E", bound=Estimate)
 #: The note of bags in which every instance has a label.
 ALL_LABELLED = "every instance has a label, so that the three estimates are the same"
 #: The note of methods on features, which predict no labels.
@@ -161,14 +163,15 @@ class LabelledEstimate(Estimate):
             return f"the intervals of {where!s} by labels and under label shift lie apart"
         return None
 
-    def with_diagnostics(self, details: dict[str, Any]) -> LabelledEstimate:
-        """Return the result with more diagnostics, such as the verdict of the fit check."""
-        parts = {
-            name: replace(part, diagnostics={**part.diagnostics, **details})
-            for name, part in self.alternatives.items()
-        }
-        diagnostics = {**self.diagnostics, **details}
-        return replace(self, alternatives=parts, diagnostics=diagnostics)
+    def with_checks(self, checks: Checks) -> LabelledEstimate:
+        """Return the result, and its alternatives, with what was checked of the bag."""
+
+        def checked(part: E) -> E:
+            found = {**part.diagnostics, **checks.summary()}
+            return replace(part, checks=checks, diagnostics=found)
+
+        parts = {name: checked(part) for name, part in self.alternatives.items()}
+        return replace(checked(self), alternatives=parts)
 
     def merge(self, merge: Mapping[Any, Any]) -> Estimate:
         """Raise ValueError: the intervals of a sum need the labels, so merge when estimating."""
@@ -313,7 +316,18 @@ def estimate_labelled_bags(
                 names = [] if model.columns is None else [c.name for c in model.columns.columns]
                 bins = [] if codes is None else [_one_hot(own) for own in codes[run].T]
                 draw = _draw_test(f, names, bins, sample, options.random_state)
-        results.append(_believed(alternatives, options.believe, sample.n_labels, shift_test, draw))
+        chosen = alternatives[options.believe]
+        result = LabelledEstimate(
+            **{name: getattr(chosen, name) for name in chosen.__dataclass_fields__},
+            alternatives=alternatives,
+            believed=options.believe,
+            n_labels=sample.n_labels,
+            shift_test=shift_test,
+            draw_p_value=draw[0],
+            draw_differs_in=draw[1],
+        )
+        told = {"notes": [*chosen.notes, result.verdict]}
+        results.append(replace(result, diagnostics={**chosen.diagnostics, **told}))
     return results
 
 
@@ -408,29 +422,6 @@ def _alternatives(
         )
         for way, found in shares.items()
     }
-
-
-def _believed(
-    alternatives: dict[str, Estimate],
-    believed: str,
-    n_labels: int,
-    shift_test: LabelShiftTest | None,
-    draw: tuple[float | None, str],
-) -> LabelledEstimate:
-    """Return the result whose estimate is the believed one of the alternatives."""
-    chosen = alternatives[believed]
-    values = {name: getattr(chosen, name) for name in chosen.__dataclass_fields__}
-    result = LabelledEstimate(
-        **values,
-        alternatives=alternatives,
-        believed=believed,
-        n_labels=n_labels,
-        shift_test=shift_test,
-        draw_p_value=draw[0],
-        draw_differs_in=draw[1],
-    )
-    notes = [*chosen.diagnostics["notes"], result.verdict]
-    return replace(result, diagnostics={**chosen.diagnostics, "notes": notes})
 
 
 #: Singular values of T below this share of the largest count as zero.
@@ -714,13 +705,7 @@ class LabelShiftTest:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values."""
-        return {
-            "statistic": self.statistic,
-            "freedom": self.freedom,
-            "p_value": self.p_value,
-            "level": self.level,
-            "rejected": self.rejected,
-        }
+        return {**vars(self), "rejected": self.rejected}
 
 
 def label_shift_test(

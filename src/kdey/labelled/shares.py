@@ -65,7 +65,6 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri, stdtrit
 
 from kdey.bags import Array, Bags, offsets_of
 from kdey.intervals import estimate_points
@@ -73,6 +72,7 @@ from kdey.intervals.analytic import densities
 from kdey.intervals.estimate import Estimate, Estimates
 from kdey.intervals.merging import Merging
 from kdey.intervals.moments import smoothed
+from kdey.intervals.profile import upper_quantile
 from kdey.intervals.region import Region, Uncertainty, region_from_covariance
 from kdey.matching import Composite, Solution, exact_solution
 from kdey.matching.likelihood import MaximiseLikelihood, MixtureLikelihood
@@ -377,11 +377,6 @@ def score_interval(
     low, high = (half - root) / a, (half + root) / a
     low, high = np.minimum(low, estimate), np.maximum(high, estimate)
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
-
-
-def upper_quantile(tail: float, freedom: float) -> float:
-    """Return the upper quantile of Student's t, normal if ``freedom`` is infinite."""
-    return float(-ndtri(tail)) if np.isinf(freedom) else float(-stdtrit(freedom, tail))
 
 
 def onto_simplex(shares: Array) -> Array:

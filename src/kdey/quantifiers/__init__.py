@@ -16,8 +16,8 @@ defaults.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -78,24 +78,11 @@ def _kept_bytes(keep_fold_models: bool | str) -> float:
 class RowQuantifier(BaseQuantifier):
     """A quantifier defined by a row spec and a matching (see the module docstring)."""
 
-    model_: Model
-    tune_for: Any
-    tune_bag_size: int
-    #: The parameter that is chosen at ``fit`` where it is "auto"; None if there is none.
-    _chosen_at_fit: str | None = None
-
-    @property
-    def _tunes(self) -> bool:
-        value = None if self._chosen_at_fit is None else getattr(self, self._chosen_at_fit)
-        return isinstance(value, str) and value == "auto"
-
-    @property
-    def _draws_at_fit(self) -> bool:
-        return self._tunes
+    model_: Model = field(init=False)
 
     def _plan(self) -> TuningPlan:
         """Return the criterion of an automatic choice; raises ValueError if it is invalid."""
-        return TuningPlan(self.tune_for, self.tune_bag_size, self.random_state)
+        return TuningPlan(random_state=self.random_state)
 
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
@@ -229,8 +216,31 @@ class RowQuantifier(BaseQuantifier):
         raise NotImplementedError
 
 
+class TunedQuantifier(RowQuantifier):
+    """A row quantifier with a parameter that is chosen at ``fit`` where it is "auto"."""
+
+    tune_for: Any = "ae"
+    tune_bag_size: int = 500
+    #: Name of that parameter.
+    _chosen_at_fit: ClassVar[str]
+
+    @property
+    def _tunes(self) -> bool:
+        value = getattr(self, self._chosen_at_fit)
+        return isinstance(value, str) and value == "auto"
+
+    @property
+    def _draws_at_fit(self) -> bool:
+        return self._tunes
+
+    def _plan(self) -> TuningPlan:
+        return TuningPlan(self.tune_for, self.tune_bag_size, self.random_state)
+
+
 class FeatureQuantifier(RowQuantifier):
     """A row quantifier on the features themselves, without a classifier (HDx, DMx)."""
+
+    n_jobs: int | None = None
 
     @unfitted_on_failure
     def fit(
@@ -304,18 +314,10 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         The record of an automatic choice.
     """
 
-    def __init__(
-        self,
-        classifier: Any = None,
-        *,
-        cv: Any = 5,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.classifier = classifier
-        self.cv = cv
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    classifier: Any = field(default=None, kw_only=False)
+    cv: Any = 5
+    random_state: Any = None
+    n_jobs: int | None = None
 
     @property
     def _needs_posteriors(self) -> bool:

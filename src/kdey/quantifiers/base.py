@@ -7,8 +7,18 @@ has the public methods for instances; :class:`PosteriorsMixin` adds those for po
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast
+from dataclasses import dataclass, field
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Self,
+    TypeAlias,
+    TypeVar,
+    cast,
+    dataclass_transform,
+)
 
 import numpy as np
 import scipy.sparse as sp
@@ -97,8 +107,22 @@ def unfitted_on_failure(fit: Fit) -> Fit:
     return cast(Fit, run)
 
 
+#: Parameters that many methods have, in the order in which they end a signature.
+_LAST_PARAMETERS = ("tune_for", "tune_bag_size", "cv", "random_state", "n_jobs", "device")
+
+
+def _place_of_parameter(parameter: inspect.Parameter) -> int:
+    """Return where a parameter stands in a signature: what a method shares comes last."""
+    name = parameter.name
+    return 1 + _LAST_PARAMETERS.index(name) if name in _LAST_PARAMETERS else 0
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
 class BaseQuantifier(BaseEstimator):
     """Base of all quantifiers: ``fit(X, y)``, then prevalences of bags.
+
+    A subclass declares its parameters as annotated class attributes, as a dataclass does. They are
+    keywords of its constructor, beside those that it inherits.
 
     Attributes
     ----------
@@ -123,8 +147,18 @@ class BaseQuantifier(BaseEstimator):
     device: Any = "cpu"
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Write out the parameters that the docstring shares with its family."""
+        """Make ``__init__`` of the declared parameters, and write out those that a family shares.
+
+        A class that writes an ``__init__`` keeps it, and so do those below it.
+        """
         super().__init_subclass__(**options)
+        inherited: Any = cls.__init__
+        if inherited is object.__init__ or hasattr(inherited, "__signature__"):  # made here
+            dataclass(eq=False, repr=False, match_args=False, kw_only=True)(cls)
+            made: Any = cls.__init__
+            signature = inspect.signature(made)
+            ordered = sorted(signature.parameters.values(), key=_place_of_parameter)
+            made.__signature__ = signature.replace(parameters=ordered)
         write_out(cls, SHARED_PARAMETERS)
 
     def fit(
@@ -459,7 +493,7 @@ class BaseQuantifier(BaseEstimator):
         bags, threads = Bags.whole(len(points), sample_weight), self._place().n_threads
         shifted = collect_estimates([result.alternatives[LABEL_SHIFT]], options)
         checks = fit_checks(model, points, bags, shifted, X, clusters=clusters, n_threads=threads)
-        return result.with_diagnostics(checks[0].summary())
+        return result.with_checks(checks[0])
 
     def predict_groups(
         self, source: Any, by: str | Sequence[str] = (), **keywords: Any

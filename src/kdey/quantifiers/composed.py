@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -40,7 +40,7 @@ def compose(
     """Return the method that turns instances into ``rows`` and solves them by ``matching``.
 
     It is an estimator as all others are: intervals, groups, evaluation, search and model files
-    work. ``docs/composing.md`` has examples.
+    work. ``docs/tutorials/researcher.md`` has examples.
 
     Parameters
     ----------
@@ -90,10 +90,12 @@ def compose(
     """
     _check_parts(rows, matching)
     if check_choice(on, "on", ["posteriors", "features"]) == "posteriors":
-        return Composed(rows, matching, classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
+        options = {"cv": cv, "random_state": random_state, "n_jobs": n_jobs}
+        return Composed(classifier, rows=rows, matched_by=matching, **options)
     if classifier is not None:
         raise ValueError('a method on="features" has no classifier: leave it out')
-    return ComposedOnFeatures(rows, matching, random_state=random_state, n_jobs=n_jobs)
+    options = {"random_state": random_state, "n_jobs": n_jobs}
+    return ComposedOnFeatures(rows=rows, matched_by=matching, **options)
 
 
 class _FromParts(RowQuantifier):
@@ -123,20 +125,6 @@ class Composed(_FromParts, AggregativeQuantifier):
         The problem made of them, and its solver.
     """
 
-    def __init__(
-        self,
-        rows: RowSpec,
-        matched_by: AnyMatching,
-        classifier: Any = None,
-        *,
-        cv: Any = 5,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
-        self.rows = rows
-        self.matched_by = matched_by
-
 
 class ComposedOnFeatures(_FromParts, FeatureQuantifier):
     """A method on features made of its parts; see :func:`compose`.
@@ -150,18 +138,7 @@ class ComposedOnFeatures(_FromParts, FeatureQuantifier):
         Threads of the native core.
     """
 
-    def __init__(
-        self,
-        rows: RowSpec,
-        matched_by: AnyMatching,
-        *,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.rows = rows
-        self.matched_by = matched_by
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    random_state: Any = None
 
 
 def _check_parts(rows: Any, matching: Any) -> None:
@@ -256,9 +233,8 @@ class ForeignQuantifier(BaseQuantifier):
         sorted labels of ``fit``.
     """
 
-    def __init__(self, quantifier: Any, classes: ArrayLike | None = None) -> None:
-        self.quantifier = quantifier
-        self.classes = classes
+    quantifier: Any = field(kw_only=False)
+    classes: ArrayLike | None = field(default=None, kw_only=False)
 
     def fit(
         self,
@@ -438,17 +414,17 @@ class Ordered(AggregativeQuantifier):
             )
         return self.quantifier
 
-    @property
+    @property  # type: ignore[misc]
     def cv(self) -> Any:
         """How the training posteriors are made."""
         return self._inner.cv
 
-    @property
+    @property  # type: ignore[misc]
     def random_state(self) -> Any:
         """The seed of the quantifier inside."""
         return self._inner.random_state
 
-    @property
+    @property  # type: ignore[misc]
     def n_jobs(self) -> int | None:  # type: ignore[override]
         """Number of classifier fits in parallel, and of threads."""
         return self._inner.n_jobs

@@ -6,7 +6,8 @@ counts at thresholds that are chosen in training, and are for two classes.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import field
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,27 +21,21 @@ from kdey.matching.penalty import Penalised, ShrunkRatios
 from kdey.matching.squares import LeastSquares, MatchMeans, Mean
 from kdey.model import Model
 from kdey.posteriors import FittedStage, TrainingPosteriors
-from kdey.quantifiers import AggregativeQuantifier
+from kdey.quantifiers import AggregativeQuantifier, TunedQuantifier
 from kdey.quantifiers.composed import DecisionsMixin
 from kdey.rows import RowSpec
 from kdey.rows.histogram import ThresholdMap
 from kdey.rows.posterior import FriedmanMap, PosteriorMap
-from kdey.simplex import check_posteriors, counts_from_limits, in_class_order
+from kdey.simplex import check_posteriors, counts_from_interval, in_class_order
 from kdey.validation import check_choice, check_classes, refuse_masked
 
 
 class _Counting(AggregativeQuantifier):
     """The mean row of a bag is its estimate; no training posteriors are needed."""
 
-    _crisp: bool
-    cv = None
+    cv: Any = field(default=None, init=False)
 
-    def __init__(
-        self, classifier: Any = None, *, random_state: Any = None, n_jobs: int | None = None
-    ) -> None:
-        self.classifier = classifier
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    _crisp: ClassVar[bool]
 
     @property
     def _needs_posteriors(self) -> bool:
@@ -56,7 +51,7 @@ class _Counting(AggregativeQuantifier):
         return Mean()
 
 
-class CC(DecisionsMixin, _Counting):
+class CC(_Counting, DecisionsMixin):
     """Classify and count: the share of instances that the classifier assigns to each class.
 
     Biased under label shift; the baseline that every other method corrects (Forman, 2008).
@@ -121,7 +116,7 @@ _MAX_DECISIONS, _MAX_COUNTED = 10_000_000, 1_000_000
 class _Adjusting(AggregativeQuantifier):
     """Least squares between the mean row of a bag and the mean rows of the training classes."""
 
-    _crisp: bool
+    _crisp: ClassVar[bool]
 
     def row_spec(self) -> PosteriorMap:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
@@ -317,8 +312,8 @@ class ACC(DecisionsMixin, _Adjusting):
             return cls.from_misclassification(matrix, classes)
         if sensitivity_interval is None or specificity_interval is None:
             raise ValueError("give intervals of both sensitivity and specificity, or of none")
-        yes = counts_from_limits(sensitivity, *sensitivity_interval, confidence, "sensitivity")
-        no = counts_from_limits(specificity, *specificity_interval, confidence, "specificity")
+        yes = counts_from_interval(sensitivity, *sensitivity_interval, confidence, "sensitivity")
+        no = counts_from_interval(specificity, *specificity_interval, confidence, "specificity")
         return cls.from_counts([[no[0], yes[1]], [no[1], yes[0]]], classes)
 
     def estimate_counts(self, observed: ArrayLike, **options: Any) -> Estimate:
@@ -447,7 +442,7 @@ class Friedman(AggregativeQuantifier):
         return MatchMeans()
 
 
-class RLLS(AggregativeQuantifier):
+class RLLS(TunedQuantifier, AggregativeQuantifier):
     r"""Regularised learning under label shift (Azizzadenesheli et al., 2019).
 
     .. math:: \min_{\alpha \in \Delta} \tfrac12 \| M \alpha - q \|^2
@@ -487,23 +482,8 @@ class RLLS(AggregativeQuantifier):
     array([0.5, 0.5, 0. ])
     """
 
-    def __init__(
-        self,
-        classifier: Any = None,
-        *,
-        strength: float | str = "finite-sample",
-        crisp: bool = False,
-        tune_for: Any = "ae",
-        tune_bag_size: int = 500,
-        cv: Any = 5,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
-        self.strength = strength
-        self.crisp = crisp
-        self.tune_for = tune_for
-        self.tune_bag_size = tune_bag_size
+    strength: float | str = "finite-sample"
+    crisp: bool = False
 
     _chosen_at_fit = "strength"
 
@@ -534,7 +514,7 @@ class _Thresholds(AggregativeQuantifier):
     """Adjusted counting at thresholds that are chosen on the training posteriors."""
 
     max_classes = 2
-    _policy: str
+    _policy: ClassVar[str]
 
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""

@@ -17,7 +17,7 @@ from kdey.matching import AnyMatching, AverageOf
 from kdey.matching.divergence import MatchDivergence
 from kdey.matching.likelihood import ExpectationMaximisation, MaximiseLikelihood
 from kdey.matching.squares import MatchCauchySchwarz, MatchSquares
-from kdey.quantifiers import AggregativeQuantifier
+from kdey.quantifiers import AggregativeQuantifier, TunedQuantifier
 from kdey.rows import RowSpec
 from kdey.rows.kernel import (
     ClassReferences,
@@ -39,7 +39,7 @@ _AVERAGED = 2
 _SHRINKAGES = (1e-5, 1e-3, 1e-2, 5e-2)
 
 
-class KDEy(AggregativeQuantifier):
+class KDEy(TunedQuantifier, AggregativeQuantifier):
     """Base of the KDEy methods.
 
     With ``bandwidth="auto"`` the bandwidth, and with ``kernel="auto"`` the geometry too, are chosen
@@ -76,31 +76,12 @@ class KDEy(AggregativeQuantifier):
         What was tried; None if nothing was chosen automatically.
     """
 
-    def __init__(
-        self,
-        classifier: Any = None,
-        *,
-        bandwidth: float | str = "auto",
-        kernel: str = "auto",
-        shrinkage: float | str = "auto",
-        average: bool | int = True,
-        tune_for: Any = "ae",
-        tune_bag_size: int = 500,
-        precision: Precision = "mixed",
-        cv: Any = 5,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        device: Any = "cpu",
-    ) -> None:
-        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
-        self.device = device
-        self.bandwidth = bandwidth
-        self.kernel = kernel
-        self.shrinkage = shrinkage
-        self.average = average
-        self.tune_for = tune_for
-        self.tune_bag_size = tune_bag_size
-        self.precision = precision
+    bandwidth: float | str = "auto"
+    kernel: str = "auto"
+    shrinkage: float | str = "auto"
+    average: bool | int = True
+    precision: Precision = "mixed"
+    device: Any = "cpu"
 
     _chosen_at_fit = "bandwidth"
 
@@ -327,46 +308,13 @@ class KDEyHD(KDEy):
     array([0.5, 0.5, 0. ])
     """
 
+    divergence: str = "hellinger"
+    n_points: int | str = "auto"
+    sampling: str = "auto"
+
     @property
     def _draws_at_fit(self) -> bool:
         return True
-
-    def __init__(
-        self,
-        classifier: Any = None,
-        *,
-        divergence: str = "hellinger",
-        n_points: int | str = "auto",
-        sampling: str = "auto",
-        bandwidth: float | str = "auto",
-        kernel: str = "auto",
-        shrinkage: float | str = "auto",
-        average: bool | int = True,
-        tune_for: Any = "ae",
-        tune_bag_size: int = 500,
-        precision: Precision = "mixed",
-        cv: Any = 5,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        device: Any = "cpu",
-    ) -> None:
-        super().__init__(
-            classifier,
-            bandwidth=bandwidth,
-            kernel=kernel,
-            shrinkage=shrinkage,
-            average=average,
-            tune_for=tune_for,
-            tune_bag_size=tune_bag_size,
-            precision=precision,
-            cv=cv,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            device=device,
-        )
-        self.divergence = divergence
-        self.n_points = n_points
-        self.sampling = sampling
 
     def _method(self, kernel: KernelSpec) -> tuple[KernelMap, AnyMatching]:
         rows = MonteCarloMap(kernel, self.n_points, self.random_state, self.sampling)
@@ -419,25 +367,11 @@ class EMQ(AggregativeQuantifier):
     array([0.5, 0.5, 0. ])
     """
 
-    def __init__(
-        self,
-        classifier: Any = None,
-        *,
-        calibration: Any = None,
-        solver: str = "exact",
-        tol: float | None = None,
-        max_iter: int | None = None,
-        cv: Any = 5,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        device: Any = "cpu",
-    ) -> None:
-        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
-        self.device = device
-        self.calibration = calibration
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
+    calibration: Any = None
+    solver: str = "exact"
+    tol: float | None = None
+    max_iter: int | None = None
+    device: Any = "cpu"
 
     @property
     def _needs_posteriors(self) -> bool:
@@ -489,19 +423,8 @@ class DIR(AggregativeQuantifier):
     array([0.5, 0.5, 0. ])
     """
 
-    def __init__(
-        self,
-        classifier: Any = None,
-        *,
-        shrinkage: float = 1e-6,
-        cv: Any = 5,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        device: Any = "cpu",
-    ) -> None:
-        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
-        self.device = device
-        self.shrinkage = shrinkage
+    shrinkage: float = 1e-6
+    device: Any = "cpu"
 
     def row_spec(self) -> DirichletMap:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""

@@ -19,7 +19,7 @@ from kdey.matching.histograms import (
     MatchScores,
 )
 from kdey.matching.squares import MatchEmbeddings
-from kdey.quantifiers import AggregativeQuantifier, FeatureQuantifier, RowQuantifier
+from kdey.quantifiers import AggregativeQuantifier, FeatureQuantifier, TunedQuantifier
 from kdey.rows import CompositeMap, RowSpec, TuningEffort
 from kdey.rows.embedding import DISTANCES, KERNELS, EmbeddingMap
 from kdey.rows.histogram import HistogramMap, ScoreMap
@@ -33,10 +33,10 @@ _FEW_BAGS = 50
 _NOT_CONVEX = ("cauchy-schwarz", "mean-hellinger")
 
 
-class _Binned(RowQuantifier):
+class _Binned(TunedQuantifier):
     """Base of methods on histograms whose number of bins is a parameter, or chosen at ``fit``."""
 
-    n_bins: Any
+    n_bins: Any = "auto"
     cdf = False
     _chosen_at_fit = "n_bins"
     #: What histograms are made of (:class:`~kdey.rows.histogram.HistogramMap`).
@@ -76,7 +76,8 @@ class _Binned(RowQuantifier):
 class _ByDivergence(_Binned):
     """Histograms matched by a named divergence."""
 
-    divergence: str
+    divergence: str = "hellinger"
+    cdf: bool = False
 
     def matching(self) -> AnyMatching:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
@@ -130,26 +131,6 @@ class DM(_ByDivergence, AggregativeQuantifier):
     array([0.5, 0.5, 0. ])
     """
 
-    def __init__(
-        self,
-        classifier: Any = None,
-        *,
-        divergence: str = "hellinger",
-        n_bins: int | str = "auto",
-        cdf: bool = False,
-        tune_for: Any = "ae",
-        tune_bag_size: int = 500,
-        cv: Any = 5,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
-        self.divergence = divergence
-        self.n_bins = n_bins
-        self.cdf = cdf
-        self.tune_for = tune_for
-        self.tune_bag_size = tune_bag_size
-
 
 class DMx(_ByDivergence, FeatureQuantifier):
     """Distribution matching with one histogram per feature; no classifier.
@@ -185,24 +166,9 @@ class DMx(_ByDivergence, FeatureQuantifier):
     array([0.5, 0.5, 0. ])
     """
 
-    _channels = "features"
+    n_bins: Any = 8
 
-    def __init__(
-        self,
-        *,
-        divergence: str = "hellinger",
-        n_bins: int | str = 8,
-        cdf: bool = False,
-        tune_for: Any = "ae",
-        tune_bag_size: int = 500,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.divergence = divergence
-        self.n_bins = n_bins
-        self.cdf = cdf
-        self.tune_for = tune_for
-        self.tune_bag_size = tune_bag_size
-        self.n_jobs = n_jobs
+    _channels = "features"
 
 
 class HDy(_Binned, AggregativeQuantifier):
@@ -239,25 +205,11 @@ class HDy(_Binned, AggregativeQuantifier):
     array([0.7, 0.3])
     """
 
+    n_bins: Any = HDY_BINS
+
     max_classes = 2
     _channels = "positive"
     _stacked = True
-
-    def __init__(
-        self,
-        classifier: Any = None,
-        *,
-        n_bins: Any = HDY_BINS,
-        tune_for: Any = "ae",
-        tune_bag_size: int = 500,
-        cv: Any = 5,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
-        self.n_bins = n_bins
-        self.tune_for = tune_for
-        self.tune_bag_size = tune_bag_size
 
     def matching(self) -> AnyMatching:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
@@ -295,23 +247,12 @@ class HDx(_Binned, FeatureQuantifier):
     array([0.6, 0.4])
     """
 
+    n_bins: Any = HDY_BINS
+
     max_classes = 2
     _channels = "features"
     _stacked = True
     _convex = False
-
-    def __init__(
-        self,
-        *,
-        n_bins: Any = HDY_BINS,
-        tune_for: Any = "ae",
-        tune_bag_size: int = 500,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bins = n_bins
-        self.tune_for = tune_for
-        self.tune_bag_size = tune_bag_size
-        self.n_jobs = n_jobs
 
     def matching(self) -> AnyMatching:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
@@ -400,21 +341,10 @@ class MM(AggregativeQuantifier):
     array([0.7, 0.3])
     """
 
-    max_classes = 2
+    criterion: str = "pp-area"
+    n_bins: int = 100
 
-    def __init__(
-        self,
-        classifier: Any = None,
-        *,
-        criterion: str = "pp-area",
-        n_bins: int = 100,
-        cv: Any = 5,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
-        self.criterion = criterion
-        self.n_bins = n_bins
+    max_classes = 2
 
     def row_spec(self) -> HistogramMap:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
@@ -460,26 +390,11 @@ class DyS(_Binned, AggregativeQuantifier):
     array([0.7, 0.3])
     """
 
+    dissimilarity: Any = "topsoe"
+    n_bins: Any = 8
+
     max_classes = 2
     _channels = "positive"
-
-    def __init__(
-        self,
-        classifier: Any = None,
-        *,
-        dissimilarity: Any = "topsoe",
-        n_bins: int | str = 8,
-        tune_for: Any = "ae",
-        tune_bag_size: int = 500,
-        cv: Any = 5,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
-        self.dissimilarity = dissimilarity
-        self.n_bins = n_bins
-        self.tune_for = tune_for
-        self.tune_bag_size = tune_bag_size
 
     def matching(self) -> AnyMatching:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
@@ -521,17 +436,7 @@ class EDy(AggregativeQuantifier):
     array([0.5, 0.5, 0. ])
     """
 
-    def __init__(
-        self,
-        classifier: Any = None,
-        *,
-        distance: str = "manhattan",
-        cv: Any = 5,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
-        self.distance = distance
+    distance: str = "manhattan"
 
     def row_spec(self) -> EmbeddingMap:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
@@ -571,16 +476,8 @@ class EDx(FeatureQuantifier):
     array([0.5, 0.5, 0. ])
     """
 
-    def __init__(
-        self,
-        *,
-        distance: str = "manhattan",
-        standardise: bool = True,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.distance = distance
-        self.standardise = standardise
-        self.n_jobs = n_jobs
+    distance: str = "manhattan"
+    standardise: bool = True
 
     def row_spec(self) -> EmbeddingMap:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
@@ -592,7 +489,7 @@ class EDx(FeatureQuantifier):
         return MatchEmbeddings()
 
 
-class KMM(FeatureQuantifier):
+class KMM(TunedQuantifier, FeatureQuantifier):
     r"""Kernel mean matching of the features; no classifier (Zhang et al., 2013; Iyer et al., 2014).
 
     .. math:: \min_{\alpha \in \Delta} \Big\| \sum_i \alpha_i \mu_i - \mu_B \Big\|^2
@@ -632,26 +529,11 @@ class KMM(FeatureQuantifier):
     array([0.5, 0.5, 0. ])
     """
 
-    def __init__(
-        self,
-        *,
-        kernel: str = "gaussian",
-        bandwidth: float | str = "median",
-        random_features: int | None = None,
-        standardise: bool = True,
-        tune_for: Any = "ae",
-        tune_bag_size: int = 500,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.random_features = random_features
-        self.standardise = standardise
-        self.tune_for = tune_for
-        self.tune_bag_size = tune_bag_size
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    kernel: str = "gaussian"
+    bandwidth: float | str = "median"
+    random_features: int | None = None
+    standardise: bool = True
+    random_state: Any = None
 
     _chosen_at_fit = "bandwidth"
 

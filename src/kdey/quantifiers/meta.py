@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self, TypeAlias
 
@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from kdey._display import muted, warn
 from kdey.bags import Array, Bags, Indices
-from kdey.matching import Solution, combined_solution, median_solution
+from kdey.matching import Solution, combined_solution
 from kdey.metrics import absolute_error
 from kdey.model import (
     AnyModel,
@@ -77,8 +77,9 @@ def _fit_member(
 class WrapperQuantifier(PosteriorsMixin):
     """Base of the quantifiers that fit clones of another one (Median, OneVsAll, Ensemble)."""
 
-    model_: CombinedModel
-    quantifier: QuantifierLike
+    model_: CombinedModel = field(init=False)
+    quantifier: QuantifierLike = field(kw_only=False)
+    n_jobs: int | None = None
 
     def _parts(
         self, quantifier: QuantifierLike, codes: Indices, classes: NDArray[Any]
@@ -208,15 +209,6 @@ class WrapperQuantifier(PosteriorsMixin):
         return as_quantifier(self.quantifier)._takes_posteriors
 
 
-@dataclass(frozen=True, eq=False)
-class MedianOfMembers(Combination):
-    """The median of the answers."""
-
-    def combine(self, parts: list[Solution], points: CombinedPoints, bags: Bags) -> Solution:
-        """Return the median of the members."""
-        return median_solution(parts)
-
-
 class Median(WrapperQuantifier):
     """The median of one quantifier fitted at every setting of a grid.
 
@@ -249,12 +241,7 @@ class Median(WrapperQuantifier):
     array([0.5, 0.5, 0. ])
     """
 
-    def __init__(
-        self, quantifier: QuantifierLike, param_grid: Any, *, n_jobs: int | None = None
-    ) -> None:
-        self.quantifier = quantifier
-        self.param_grid = param_grid
-        self.n_jobs = n_jobs
+    param_grid: Any = field(kw_only=False)
 
     def _parts(
         self, quantifier: QuantifierLike, codes: Indices, classes: NDArray[Any]
@@ -265,8 +252,8 @@ class Median(WrapperQuantifier):
         labels = classes[codes]
         return [(clone(quantifier).set_params(**setting), labels, None) for setting in settings]
 
-    def _combination(self, classes: NDArray[Any]) -> MedianOfMembers:
-        return MedianOfMembers()
+    def _combination(self, classes: NDArray[Any]) -> Combination:
+        return Combination()
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,12 +326,7 @@ class OneVsAll(WrapperQuantifier):
     array([0.5, 0.5, 0. ])
     """
 
-    def __init__(
-        self, quantifier: QuantifierLike, *, normalisation: str = "l1", n_jobs: int | None = None
-    ) -> None:
-        self.quantifier = quantifier
-        self.normalisation = normalisation
-        self.n_jobs = n_jobs
+    normalisation: str = "l1"
 
     def _parts(
         self, quantifier: QuantifierLike, codes: Indices, classes: NDArray[Any]
@@ -465,32 +447,17 @@ class Ensemble(WrapperQuantifier):
     array([0.5, 0.5, 0. ])
     """
 
+    n_members: int = 30
+    size: int | None = None
+    min_per_class: int = 5
+    reduction: str = "mean"
+    selection: str = "all"
+    n_selected: int | None = None
+    random_state: Any = None
+
     @property
     def _draws_at_fit(self) -> bool:
         return True
-
-    def __init__(
-        self,
-        quantifier: QuantifierLike,
-        *,
-        n_members: int = 30,
-        size: int | None = None,
-        min_per_class: int = 5,
-        reduction: str = "mean",
-        selection: str = "all",
-        n_selected: int | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.quantifier = quantifier
-        self.n_members = n_members
-        self.size = size
-        self.min_per_class = min_per_class
-        self.reduction = reduction
-        self.selection = selection
-        self.n_selected = n_selected
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def _parts(
         self, quantifier: QuantifierLike, codes: Indices, classes: NDArray[Any]
@@ -639,7 +606,7 @@ class TrainingPrevalence(BaseQuantifier):
         check_consistent_length(X, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         prevalence = shares_of(codes, weights, len(classes))
-        no_members, scorer = MedianOfMembers(), self._scorer()
+        no_members, scorer = Combination(), self._scorer()
         self.model_ = CombinedModel(classes, prevalence, (), no_members, scorer)
         return self
 

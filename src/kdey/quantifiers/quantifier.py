@@ -8,6 +8,7 @@ aggregative quantifier like the others, with another classifier stage.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field
 from os import PathLike
 from typing import Any, Literal, Self, TypeAlias
 
@@ -116,34 +117,20 @@ class Quantifier(AggregativeQuantifier):
     array([0.5, 0.5, 0. ])
     """
 
+    classifier: Any = field(init=False)
+    cv: Any = field(init=False)
+    classifiers: Any = field(default="auto", kw_only=False)
+    methods: Any = "auto"
+    tune_for: Any = "ae"
+    effort: str = "default"
+    time_limit: float | None = None
+    size_limit: float | None = 100e6
+    schema: TableSchema | None = None
+    device: Any = "cpu"
+
     @property
     def _draws_at_fit(self) -> bool:
         return True  # bags are drawn to choose the smoothing
-
-    def __init__(
-        self,
-        classifiers: Any = "auto",
-        *,
-        methods: Any = "auto",
-        tune_for: Any = "ae",
-        effort: str = "default",
-        time_limit: float | None = None,
-        size_limit: float | None = 100e6,
-        schema: TableSchema | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        device: Any = "cpu",
-    ) -> None:
-        self.classifiers = classifiers
-        self.methods = methods
-        self.tune_for = tune_for
-        self.effort = effort
-        self.time_limit = time_limit
-        self.size_limit = size_limit
-        self.schema = schema
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.device = device
 
     @unfitted_on_failure
     def fit(

@@ -439,8 +439,8 @@ def _result(
         return None
     if not check_fit:
         return NotChecked(TURNED_OFF)
-    known = estimate.diagnostics.get("fit", {})
-    verdict = FitVerdict.from_summary(known) if "p_value" in known else None
+    known = None if estimate.checks is None else estimate.checks.scores
+    verdict = known if isinstance(known, FitVerdict) else None
     return _check_posteriors(estimate, quantifier, verdict)
 
 

@@ -240,7 +240,14 @@ class SmoothedRatioRows(ChoosingSpec):
         plan, seed = self.plan, self.plan.seed()
         hold_outs = complete_hold_outs(training, n_classes, plan, TuningEffort())
         if not hold_outs:
-            return self._fall_back(seed)
+            tuning = plan.record_unlearnt(
+                "pseudo_share",
+                _make_trial(1.0, 0.0, None, True),
+                seed,
+                "no fold can be held out without losing a class",
+                "the pool is recalibrated, but not smoothed",
+            )
+            return tuning, RatioMap(SharpenedBCTS(1.0), 0.0)
         scorer = TrialScorer(hold_outs, MaximiseLikelihood(log_rows=False), plan, n_threads)
         with muted(ConvergenceWarning):
             errors = np.concatenate([self._errors(scorer, h) for h in hold_outs], axis=2)
@@ -271,16 +278,6 @@ class SmoothedRatioRows(ChoosingSpec):
                 solution = solve_mixture(problem, tol=1e-6, n_threads=scorer.n_threads)
                 out[i, j] = scorer.error(hold_out, solution.prevalence)
         return out
-
-    def _fall_back(self, seed: int) -> tuple[Tuning, RatioMap]:
-        reason = "no fold can be held out without losing a class"
-        warning = (
-            f"nothing can be learnt from the training posteriors ({reason}); the pool is "
-            "recalibrated, but not smoothed"
-        )
-        trial = _make_trial(1.0, 0.0, None, True)
-        tuning = self.plan.record_unlearnt("pseudo_share", trial, seed, reason, warning)
-        return tuning, RatioMap(SharpenedBCTS(1.0), 0.0)
 
 
 def _make_trial(power: float, share: float, errors: Array | None, chosen: bool) -> Trial:

@@ -30,6 +30,7 @@ from kdey.rows.histogram import HistogramMap
 from kdey.rows.kernel import KernelMap, median_nearest
 from kdey.rows.monte_carlo import MonteCarloMap, resolve_sampling
 from kdey.tuning.trials import (
+    NO_HOLD_OUTS,
     Array,
     Lattice,
     PlaceErrors,
@@ -145,7 +146,8 @@ class AutomaticChoice(ChoosingSpec):
         effort = specs[0].tuning_effort
         hold_outs = make_hold_outs(training, n_classes, plan, seed, effort)
         if not hold_outs:
-            return _nothing_learnt(self.parameter, values[0], seed, plan), specs[0]
+            fallback = make_trial(self.parameter, {}, values[0], None)
+            return plan.record_unlearnt(self.parameter, fallback, seed), specs[0]
         scorer = TrialScorer(hold_outs, self.matching, plan, n_threads)
         errors = scorer.errors([for_tuning(spec, seed) for spec in specs])
         best = int(np.argmin(errors.mean(axis=1)))
@@ -182,7 +184,11 @@ class AutomaticBins(ChoosingSpec):
         plan, seed = self.plan, self.plan.seed()
         parts = make_hold_outs(training, n_classes, plan, seed, self.effort)
         if not parts or float(np.ptp(training.required(), axis=0).max()) == 0.0:
-            return self._fall_back(seed)
+            reason = f"all training rows are equal, or {NO_HOLD_OUTS}"
+            fallback = make_trial("histograms", {}, _FALLBACK_BINS, None)
+            return plan.record_unlearnt("n_bins", fallback, seed, reason), self._spec(
+                _FALLBACK_BINS
+            )
         scorer = TrialScorer(parts, self.matching, plan, n_threads)
 
         def errors_at(places: list[int]) -> Array:
@@ -199,13 +205,6 @@ class AutomaticBins(ChoosingSpec):
     def _spec(self, n_bins: int) -> RowSpec:
         spec = replace(self.rows, n_bins=n_bins)
         return CompositeMap((spec,)) if self.stacked else spec
-
-    def _fall_back(self, seed: int) -> tuple[Tuning, RowSpec]:
-        reason = "all training rows are equal, or no two classes are in more than one fold"
-        trial = make_trial("histograms", {}, _FALLBACK_BINS, None, 1.0)
-        warning = f"n_bins='auto': nothing can be learnt ({reason}); using n_bins={_FALLBACK_BINS}"
-        tuning = self.plan.record_unlearnt("n_bins", trial, seed, reason, warning)
-        return tuning, self._spec(_FALLBACK_BINS)
 
 
 def _bins(place: int) -> int:
@@ -246,9 +245,13 @@ class AutomaticKernel(ChoosingSpec):
         seed = self.plan.seed()
         effort = self.rows.tuning_effort
         hold_outs = make_hold_outs(training, n_classes, self.plan, seed, effort)
-        reason = _reason_to_fall_back(training, len(hold_outs))
-        if reason is not None:
-            return self._fall_back(reason, seed)
+        all_equal = float(np.ptp(training.required(), axis=0).max()) < 1e-9
+        if all_equal or not hold_outs:
+            trial = _trial(self.geometries[0], _FALLBACK_BANDWIDTH, None, 0.0)
+            used = f"using the kernel {trial.setting} with bandwidth={_FALLBACK_BANDWIDTH}"
+            reason = "they are all equal" if all_equal else NO_HOLD_OUTS
+            tuning = self.plan.record_unlearnt("bandwidth", trial, seed, reason, used)
+            return tuning, self._chosen_spec(tuning)
         scorer = TrialScorer(hold_outs, self.matching, self.plan, n_threads)
         trials = self._make_trials(self._search(training, scorer, seed))
         tuning = self.plan.record("bandwidth", trials, seed, scorer)
@@ -308,16 +311,6 @@ class AutomaticKernel(ChoosingSpec):
         spec = replace(self.rows.kernel, bandwidth=bandwidth, kernel=kernel, shrinkage=shrinkage)
         return replace(self.rows, kernel=spec)
 
-    def _fall_back(self, reason: str, seed: int) -> tuple[Tuning, RowSpec]:
-        geometry = self.geometries[0]
-        trial = _trial(geometry, _FALLBACK_BANDWIDTH, None, 1.0)
-        warning = (
-            f"bandwidth='auto': nothing can be learnt from the training posteriors ({reason}); "
-            f"using the kernel {trial.setting} with bandwidth={_FALLBACK_BANDWIDTH}"
-        )
-        tuning = self.plan.record_unlearnt("bandwidth", trial, seed, reason, warning)
-        return tuning, self._chosen_spec(tuning)
-
 
 def _trial(geometry: Geometry, bandwidth: float, errors: Array | None, weight: float) -> Trial:
     kernel, shrinkage = geometry
@@ -333,16 +326,6 @@ def _geometry(trial: Trial) -> Geometry:
 
 def _bandwidth(place: int) -> float:
     return math.pow(2.0, place / _PER_OCTAVE)
-
-
-def _reason_to_fall_back(training: TrainingPosteriors, n_hold_outs: int) -> str | None:
-    """Return why nothing can be chosen; None if a choice is possible."""
-    points = training.required()
-    if float(np.ptp(points, axis=0).max()) < 1e-9:
-        return "they are all equal"
-    if n_hold_outs == 0:
-        return "no two classes have instances in more than one fold"
-    return None
 
 
 def _useful_places(
@@ -398,7 +381,8 @@ def choose_strength(
     hold_outs = make_hold_outs(training, n_classes, plan, seed, few)
     matchings = [penalised(strength) for strength in STRENGTHS]
     if not hold_outs:
-        return _nothing_learnt("strength", STRENGTHS[0], seed, plan), matchings[0]
+        fallback = make_trial("strength", {}, STRENGTHS[0], None)
+        return plan.record_unlearnt("strength", fallback, seed), matchings[0]
     scorers = [TrialScorer(hold_outs, matching, plan, n_threads) for matching in matchings]
     trial = for_tuning(rows, seed)
     errors = np.concatenate([scorer.errors([trial]) for scorer in scorers])
@@ -412,13 +396,3 @@ def _trials(parameter: str, values: Sequence[float], errors: Array, best: int) -
         make_trial(parameter, {}, value, row, number == best)
         for number, (value, row) in enumerate(zip(values, errors, strict=True))
     ]
-
-
-def _nothing_learnt(parameter: str, value: float, seed: int, plan: TuningPlan) -> Tuning:
-    """Return the record of a value that was taken because no bags can be held out, and warn."""
-    reason = "no two classes have instances in more than one fold"
-    trial = make_trial(parameter, {}, value, None, 1.0)
-    warning = (
-        f"{parameter}: nothing can be learnt from the training posteriors ({reason}); using {value}"
-    )
-    return plan.record_unlearnt(parameter, trial, seed, reason, warning)

@@ -61,6 +61,8 @@ N_PARTS = 5
 #: classes, because each bag has many prevalences and costs more.
 _ROWS_PER_BAG, _BAGS_OF_FEW_ROWS = 4, 50
 _BAGS_TIMES_CLASSES, _LEAST_BAGS = 4000, 20
+#: Why nothing can be learnt without hold-outs.
+NO_HOLD_OUTS = "no two classes have instances in more than one fold"
 #: Total number of distinct rows in all pools.
 _POOL_ROWS = 5_000
 #: The weight of a committee member is (smallest error / its error) to this power. On 22 cases
@@ -123,15 +125,16 @@ def make_hold_outs(
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(N_PARTS,)))
     rows = make_parts(training, rng)
+    part = np.asarray(rows.folds)
     n_tested = int(np.clip(round(_POOL_ROWS * N_PARTS / len(rows.labels)), 2, N_PARTS))
-    tested = np.unique(rows.part)[:n_tested]
+    tested = np.unique(part)[:n_tested]
     by_rows = max(_BAGS_OF_FEW_ROWS, len(rows.labels) // _ROWS_PER_BAG)
     by_classes = max(_LEAST_BAGS, _BAGS_TIMES_CLASSES // n_classes)
     n_bags_total = min(effort.bags, by_rows, by_classes)
     counts = [len(share) for share in np.array_split(np.arange(n_bags_total), len(tested))]
     hold_outs = []
-    for part, n_bags in zip(tested, counts, strict=True):
-        is_tested = rows.part == part
+    for number, n_bags in zip(tested, counts, strict=True):
+        is_tested = part == number
         pool = _subsample(rows, np.flatnonzero(is_tested), _POOL_ROWS // len(tested), rng)
         rest = _subsample(rows, np.flatnonzero(~is_tested), effort.rows, rng)
         hold_outs.append(_hold_out(pool, rest, plan, n_bags, rng))
@@ -139,8 +142,8 @@ def make_hold_outs(
 
 
 def _hold_out(
-    pool: TrainingParts,
-    rest: TrainingParts,
+    pool: TrainingPosteriors,
+    rest: TrainingPosteriors,
     plan: TuningPlan,
     n_bags: int,
     rng: np.random.Generator,
@@ -154,15 +157,15 @@ def _hold_out(
     counts = np.zeros((n_bags, len(present)), dtype=np.int64)
     prevalences = sample_smooth(len(testable), n_bags, rng, plan.smoothest)
     counts[:, np.searchsorted(present, testable)] = round_counts(prevalences, plan.bag_size)
-    bags = _draw(np.searchsorted(present, pool.labels), pool.weights, counts, rng)
+    bags = _draw(np.searchsorted(present, pool.labels), pool.row_weights, counts, rng)
     codes = np.searchsorted(present, rest.labels).astype(np.int64)
-    training = TrainingPosteriors(rest.points, codes, rest.weights)
-    return HoldOut(training, len(present), pool.points, bags, counts / plan.bag_size)
+    training = TrainingPosteriors(rest.posteriors, codes, rest.weights)
+    return HoldOut(training, len(present), pool.required(), bags, counts / plan.bag_size)
 
 
 def _subsample(
-    rows: TrainingParts, positions: Indices, limit: int, rng: np.random.Generator
-) -> TrainingParts:
+    rows: TrainingPosteriors, positions: Indices, limit: int, rng: np.random.Generator
+) -> TrainingPosteriors:
     """Return the rows at ``positions``, or about ``limit`` of them, evenly over the classes."""
     if len(positions) <= limit:
         return rows.take(positions)
@@ -193,38 +196,20 @@ def _draw(labels: Codes, weights: Array, counts: Codes, rng: np.random.Generator
     return Bags.from_matrix(drawn.tocsr())
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingParts:
-    """Distinct rows: ``points`` (m, d), and ``labels``, ``weights``, ``part`` of shape (m,)."""
-
-    points: Floats
-    labels: Codes
-    weights: Array
-    part: Codes
-
-    def take(self, rows: Indices) -> TrainingParts:
-        """Return some of the rows."""
-        return TrainingParts(
-            self.points[rows], self.labels[rows], self.weights[rows], self.part[rows]
-        )
-
-
-def make_parts(training: TrainingPosteriors, rng: np.random.Generator) -> TrainingParts:
-    """Return the training rows in parts.
+def make_parts(training: TrainingPosteriors, rng: np.random.Generator) -> TrainingPosteriors:
+    """Return the distinct training rows, with their part in the place of the fold.
 
     The folds of a cross-validation are the parts (grouped, if there are more folds than parts): a
     held-out part then comes from another model than the templates, as every later bag does. Without
     folds, clusters are distributed whole, or else the rows of each class at random.
     """
-    points = training.required()
-    n = len(points)
-    weights = np.ones(n) if training.weights is None else training.weights
+    weights = training.row_weights
     folds = _folds(training)
     if folds is None and training.clusters is not None:
         folds = _cluster_parts(training, rng)
-    part = np.zeros(n, np.int64) if folds is None else folds
-    keep = np.flatnonzero(weights > 0)
-    merged = _merge_equal(TrainingParts(points, training.labels, weights, part).take(keep))
+    part = np.zeros(len(weights), np.int64) if folds is None else folds
+    parts = TrainingPosteriors(training.required(), training.labels, weights, part)
+    merged = _merge_equal(parts.take(np.flatnonzero(weights > 0)))
     return merged if folds is not None else _distribute(merged, rng)
 
 
@@ -256,41 +241,37 @@ def _cluster_parts(training: TrainingPosteriors, rng: np.random.Generator) -> Co
     return part
 
 
-def _merge_equal(rows: TrainingParts) -> TrainingParts:
+def _merge_equal(rows: TrainingPosteriors) -> TrainingPosteriors:
     """Return the distinct rows in sorted order, with their weights added."""
-    order = np.lexsort((*rows.points.T[::-1], rows.labels, rows.part))
-    rows = rows.take(order)
-    is_repeated = (rows.points[1:] == rows.points[:-1]).all(axis=1)
-    is_repeated &= (rows.labels[1:] == rows.labels[:-1]) & (rows.part[1:] == rows.part[:-1])
+    part = np.asarray(rows.folds)
+    order = np.lexsort((*rows.required().T[::-1], rows.labels, part))
+    rows, part = rows.take(order), part[order]
+    points = rows.required()
+    is_repeated = (points[1:] == points[:-1]).all(axis=1)
+    is_repeated &= (rows.labels[1:] == rows.labels[:-1]) & (part[1:] == part[:-1])
     starts = np.flatnonzero(np.concatenate([[True], ~is_repeated]))
-    first = rows.take(starts)
-    return TrainingParts(
-        first.points, first.labels, np.add.reduceat(rows.weights, starts), first.part
-    )
+    return replace(rows.take(starts), weights=np.add.reduceat(rows.row_weights, starts))
 
 
-def _distribute(rows: TrainingParts, rng: np.random.Generator) -> TrainingParts:
+def _distribute(rows: TrainingPosteriors, rng: np.random.Generator) -> TrainingPosteriors:
     """Distribute the rows of each class over the parts, with about equal weight in each.
 
     A row that stands for at least as many instances as there are parts (trees give many equal
     posteriors) is divided among all parts. In a single part, it would be missing from the
     templates of that part, although much of the class is there.
     """
-    shared = np.flatnonzero(rows.weights >= N_PARTS)
-    whole = np.flatnonzero(rows.weights < N_PARTS)
+    weights = rows.row_weights
+    shared, whole = np.flatnonzero(weights >= N_PARTS), np.flatnonzero(weights < N_PARTS)
     part = np.empty(len(whole), dtype=np.int64)
     for label in np.unique(rows.labels[whole]):
         members = rng.permutation(np.flatnonzero(rows.labels[whole] == label))
-        w = rows.weights[whole[members]]
+        w = weights[whole[members]]
         middle = (np.cumsum(w) - w / 2) / w.sum()
         part[members] = np.minimum((middle * N_PARTS).astype(np.int64), N_PARTS - 1)
     positions = np.concatenate([whole, np.repeat(shared, N_PARTS)])
-    selected = rows.take(positions)
-    shares = np.where(selected.weights >= N_PARTS, selected.weights / N_PARTS, selected.weights)
-    all_parts = np.tile(np.arange(N_PARTS), len(shared))
-    return TrainingParts(
-        selected.points, selected.labels, shares, np.concatenate([part, all_parts])
-    )
+    shares = np.where(weights >= N_PARTS, weights / N_PARTS, weights)[positions]
+    parts = np.concatenate([part, np.tile(np.arange(N_PARTS), len(shared))])
+    return replace(rows.take(positions), weights=shares, folds=parts)
 
 
 class TuningWarning(UserWarning):
@@ -562,11 +543,31 @@ class TuningPlan:
         )
 
     def record_unlearnt(
-        self, parameter: str, trial: Trial, seed: int, reason: str, warning: str
+        self,
+        parameter: str,
+        trial: Trial,
+        seed: int,
+        reason: str = NO_HOLD_OUTS,
+        used: str | None = None,
     ) -> Tuning:
-        """Warn that nothing can be learnt; return the record of the trial that is used instead."""
-        warnings.warn(warning, TuningWarning, stacklevel=3)
-        return self.record(parameter, [trial], seed, reason=reason)
+        """Warn that nothing can be learnt; return the record of the trial that is used instead.
+
+        Parameters
+        ----------
+        parameter : str
+        trial : Trial
+        seed : int
+        reason : str
+        used : str, optional
+            What is used instead, in words; by default the value of the trial.
+        """
+        warnings.warn(
+            f"{parameter}: nothing can be learnt from the training posteriors ({reason}); "
+            f"{used or f'using {trial.value:g}'}",
+            TuningWarning,
+            stacklevel=3,
+        )
+        return self.record(parameter, [replace(trial, weight=1.0)], seed, reason=reason)
 
 
 def takes_quick_rows(matching: AnyMatching) -> bool:
