@@ -9,11 +9,9 @@ import datetime as dt
 import shutil
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
@@ -23,42 +21,41 @@ from kdey.report import Report
 
 #: Pictures by name: the colour scheme and the window.
 _WINDOWS = {
-    "report-light": ("light", {"width": 1000, "height": 1180}),
-    "report-dark": ("dark", {"width": 1000, "height": 1180}),
+    "report-light": ("light", {"width": 1180, "height": 1240}),
+    "report-dark": ("dark", {"width": 1180, "height": 1240}),
     "report-phone": ("light", {"width": 400, "height": 1400}),
 }
 _NAMES = np.array(["negative", "neutral", "positive"])
 _CENTRES = np.array([[-1.3, 0.0], [0.0, 1.6], [1.3, 0.0]])
 
 
-def posts(codes: Any, rng: np.random.Generator) -> Any:
+_COUNTRIES = ("Austria", "Belgium", "Denmark", "Finland", "France", "Ireland", "Norway", "Spain")
+
+
+def posts(codes: Any, rng: np.random.Generator) -> pd.DataFrame:
     """Return made-up features of posts, whose kinds overlap."""
-    return _CENTRES[codes] + rng.normal(size=(len(codes), 2))
+    values = _CENTRES[codes] + rng.normal(size=(len(codes), 2))
+    return pd.DataFrame(values, columns=["warmth", "length"])
 
 
 def example() -> Report:
-    """Return the report on half a year of posts whose mix drifts from week to week."""
+    """Return the report on half a year of posts, whose mix changes in two countries."""
     rng = np.random.default_rng(0)
-    known = np.arange(1500) % 3
+    known = np.arange(3000) % 3
     model = KDEyML(LogisticRegression(), random_state=0).fit(posts(known, rng), _NAMES[known])
-    weeks = [dt.date(2026, 1, 5) + dt.timedelta(7 * number) for number in range(26)]
-    codes = [rng.choice(3, 250, p=_drift(number)) for number in range(26)]
-    every = np.concatenate(codes)
-    bags = np.arange(len(every)).reshape(26, 250)
-    made = model.estimate_bags(posts(every, rng), [bags.ravel(), *bags])
-    return make_report(
-        made[0],
-        replace(made[1:], keys=nw.from_native(pd.DataFrame({"week": weeks}))),
-        time="week",
-        quantifier=model,
-        truth=[np.mean(_NAMES[every] == label) for label in model.classes_],
-        title="Sentiment of posts by week",
-    )
-
-
-def _drift(week: int) -> Any:
-    share = 1 / (1 + np.exp(-(week - 12) / 4))
-    return np.array([0.2 + 0.5 * share, 0.2, 0.6 - 0.5 * share])
+    parts = []
+    for number, country in enumerate(_COUNTRIES):
+        usual = rng.dirichlet([8, 8, 8])
+        for week in range(26):
+            # Mostly negative from April on in one country, and more and more so in another.
+            moved = {2: 0.5 * (week > 12), 4: week / 60}.get(number, 0.0)
+            share = (1 - moved) * usual + moved * np.array([1.0, 0.0, 0.0])
+            codes = rng.choice(3, 12 if country == "Ireland" else 90, p=share)
+            day = dt.date(2026, 1, 5) + dt.timedelta(7 * week)
+            parts.append(posts(codes, rng).assign(country=country, day=day))
+    table = pd.concat(parts, ignore_index=True)
+    keys: Any = {"by": "country", "time": "day", "every": "1w"}
+    return make_report(model, table, title="Sentiment of posts by country", **keys)
 
 
 def main(folder: Path) -> None:
