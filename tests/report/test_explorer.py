@@ -88,12 +88,14 @@ def test_misfit_is_flagged_where_chance_does_not_explain_it() -> None:
     rows = shop_rows(4, 20)
     for number, row in enumerate(rows):
         often = number < 20 * 3 and number % 12 < 3  # Five weeks of the first shop,
-        row["status"] = "poor fit" if often or 20 * 3 <= number < 21 * 3 else "no problem found"
+        seldom = 20 * 3 <= number < 22 * 3 or 40 * 3 <= number < 41 * 3
+        row["status"] = "poor fit" if often or seldom else "no problem found"
     report = make_report(rows, by=["shop"], time="week")
     explorer = report.group_explorer
     assert explorer is not None
     assert explorer.flags == ["looks unlike the training examples", "", "", ""]
-    assert explorer.notes[1] == "looks unlike the training examples at 1 of 20 times"
+    assert explorer.notes[1] == "looks unlike the training examples at 2 of 20 times"
+    assert explorer.notes[2] == "", "one of 20 is no more than chance brings"
     assert "shop 00: looks unlike the training examples: their shares" in told(report)
 
 

@@ -448,7 +448,8 @@ def _flags_and_notes(
     """Return why each series needs a look, and what else is to say of it.
 
     A series of many times is flagged for misfit if so many of its checks ring as chance seldom
-    explains, given the number of series; a single alarm among many is a note.
+    explains, given the number of series; fewer are a note, and as many as chance brings are not
+    worth one.
     """
     flags, notes = [], []
     for groups, moved in zip(series, changed, strict=True):
@@ -457,12 +458,13 @@ def _flags_and_notes(
             if counted[part] < len(groups):
                 del counted[part]  # Short periods are seen to be uncertain.
         alarms = counted.get(POOR_FIT, 0)
-        chance = binom.sf(alarms - 1, len(groups), ALARM_LEVEL) * len(series)
-        poor = bool(alarms and (len(groups) == 1 or chance <= _LEVEL))
+        chance = binom.sf(alarms - 1, len(groups), ALARM_LEVEL)
+        poor = bool(alarms and (len(groups) == 1 or chance * len(series) <= _LEVEL))
+        if poor or chance > _LEVEL:
+            del counted[POOR_FIT]
         found = ["changed"] * bool(moved) + [plain_status(POOR_FIT)] * poor
         flags.append("; ".join(found))
-        rest = [part for part in counted if counted[part] and not (part == POOR_FIT and poor)]
-        notes.append("; ".join(_counted(part, counted[part], len(groups)) for part in rest))
+        notes.append("; ".join(_counted(part, n, len(groups)) for part, n in counted.items()))
     return flags, notes
 
 

@@ -57,6 +57,8 @@ _BETTER = 0.5
 _MOST_DRIFTING = 8
 #: The share of false alarms among all alarms of groups that is allowed.
 FALSE_ALARMS = 0.05
+#: More labels than so many times those of training are no plan.
+_MOST_LABELS = 10
 #: Changes and groups that are named.
 _MOST_FINDINGS = 5
 #: Intervals wider than this leave a share unknown for most purposes.
@@ -626,10 +628,10 @@ def _labels_to_collect(quantifier: BaseQuantifier, estimate: Estimate) -> list[s
         plan = plan_labels(known, max(float(known.width().max()) / 2, 0.001))
     except (TypeError, ValueError):
         return []  # The method has no posteriors, or keeps none of training.
-    if not plan.reachable:
+    if not plan.reachable or plan.extra.sum() > _MOST_LABELS * known.training_counts.sum():
         return [
-            "More training examples alone cannot halve the intervals: that takes more records to "
-            "estimate, too."
+            "More training examples alone would hardly narrow the intervals: that takes more "
+            "records to estimate, too."
         ]
     most = int(plan.extra.argmax())
     return [
