@@ -183,6 +183,21 @@ class Overview:
     _repr_html_ = html
 
 
+class Shown:
+    """What shows itself by an overview: as text, and as a table in a notebook."""
+
+    def overview(self) -> Overview:
+        """Return the sentence and the table that are shown."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        """Return the :meth:`overview` as text."""
+        return str(self.overview())
+
+    def _repr_html_(self) -> str:
+        return self.overview().html()
+
+
 def row_names(name: str, labels: Iterable[object]) -> OverviewColumn:
     """Return the column that names the rows, such as the classes."""
     return text_column(name, map(str, labels), numeric=False, importance=9)

@@ -330,7 +330,8 @@ def comparison_options(command: Command) -> Command:
             "--against",
             multiple=True,
             help="Compare groups with previous: the period (or last key) before; rest: all others "
-            "together; NAME=VALUE: the group with this key, repeat for several keys.",
+            "together; NAME=VALUE: the group with this key, repeat for several keys. compare takes "
+            "previous with --time, and rest without.",
         ),
         click.option(
             "--correction",

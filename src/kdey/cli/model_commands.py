@@ -266,14 +266,13 @@ def compare(model: str, table: str, **options: Any) -> None:
     cancel.
     """
     check_outputs((model, table), (options["output"], options["format"]))
-    against = comparison_side(options["against"]) or "previous"
-    compared = _compare(model, table, against, options)
+    compared = _compare(model, table, comparison_side(options["against"]), options)
     deliver(compared, options["format"], options["output"])
     _say_findings(compared, options["correction"])
 
 
 def _compare(
-    model: str, table: str, against: str | dict[str, str], options: dict[str, Any]
+    model: str, table: str, against: str | dict[str, str] | None, options: dict[str, Any]
 ) -> pa.Table:
     quantifier, file = _opened(model, table, options)
     from kdey.groups import compare_groups
@@ -410,6 +409,9 @@ def _digest(path: Path) -> str:
 @click.option("--new-model", is_flag=True, help="The model is another one on purpose.")
 @click.option("--undo", metavar="PERIOD", help="Remove a period, as if it had never been sent.")
 @click.option("--page", help="HTML page of the history to write.")
+@click.option(
+    "--metrics", help="File to write the newest period to, as OpenMetrics text for Prometheus."
+)
 @row_options
 @reading_options
 @jobs_option
@@ -428,7 +430,8 @@ def monitor(model: str | None, table: str | None, **options: Any) -> None:
     """
     check_ending(options["history"], "parquet")
     files, page = (model, table, options["history"]), (options["page"], "page")
-    check_outputs(files, (options["output"], options["format"]), page)
+    metrics = (options["metrics"], "metrics")
+    check_outputs(files, (options["output"], options["format"]), page, metrics)
     if (model is None) != (table is None):
         raise click.UsageError("MODEL and TABLE belong together: give both, or none")
     if model is not None and options["undo"] is not None:
@@ -471,7 +474,7 @@ def _add(model: str, table: str, options: dict[str, Any]) -> list[Alarm]:
         options=chosen,
     )
     _say_update(update)
-    _write_page(update.history, options["page"])
+    _write_history(update.history, options)
     return list(update.alarms)
 
 
@@ -484,7 +487,7 @@ def _look(options: dict[str, Any]) -> list[Alarm]:
     else:
         history = undo_period(options["history"], options["undo"])
         say(f"removed {options['undo']} from {options['history']}")
-    _write_page(history, options["page"])
+    _write_history(history, options)
     return find_alarms(history)
 
 
@@ -544,13 +547,17 @@ def _say_update(update: MonitorUpdate) -> None:
         say(f"periods are missing in the history between {between}")
 
 
-def _write_page(history: History, page: str | None) -> None:
-    if page is None:
-        return
-    from kdey.monitoring import write_history_page
+def _write_history(history: History, options: dict[str, Any]) -> None:
+    """Write the page and the metrics of a history, where they are asked for."""
+    from kdey._io import write_whole
+    from kdey.monitoring import metrics_text, write_history_page
 
-    write_history_page(Path(page), history)
-    say(f"wrote {page}")
+    if options["page"] is not None:
+        write_history_page(Path(options["page"]), history)
+        say(f"wrote {options['page']}")
+    if options["metrics"] is not None:
+        write_whole(options["metrics"], metrics_text(history))
+        say(f"wrote {options['metrics']}")
 
 
 def _alarm_table(alarms: list[Alarm]) -> pa.Table:

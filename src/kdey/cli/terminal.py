@@ -409,7 +409,8 @@ def check_ending(path: str, kind: str) -> None:
     """Raise ValueError if the name of a file ends as files of another kind do."""
     ending = os.path.splitext(path)[1].lower()
     if any(ending in known for other, known in _ENDINGS.items() if other != kind):
-        noun = {"page": "an HTML page", "model": "a model file"}.get(kind, f"a {kind} table")
+        nouns = {"page": "an HTML page", "model": "a model file", "metrics": "a file of metrics"}
+        noun = nouns.get(kind, f"a {kind} table")
         own = f" such as {_ENDINGS[kind][0]}" if kind in _ENDINGS else ""
         raise ValueError(f"{path}: {noun} cannot end in {ending}: choose another ending{own}")
 

@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kdey._display import (
     Overview,
+    Shown,
     bar_column,
     percentages,
     row_names,
@@ -56,7 +57,7 @@ _LEVEL = 0.05
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit:
+class Audit(Shown):
     """What decided labels are worth, by the labels of people; made by :func:`kdey.audit`.
 
     Attributes
@@ -270,13 +271,6 @@ class Audit:
         return Overview(
             f"{self.verdict}.", row_names("class", self.classes), (*columns[:3], bars, columns[3])
         )
-
-    def __repr__(self) -> str:
-        """Return the :meth:`overview` as text."""
-        return str(self.overview())
-
-    def _repr_html_(self) -> str:
-        return self.overview().html()
 
 
 def audit(

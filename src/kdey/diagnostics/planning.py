@@ -26,7 +26,15 @@ from typing import Any, ClassVar, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kdey._display import Overview, OverviewColumn, bar_column, percentages, row_names, text_column
+from kdey._display import (
+    Overview,
+    OverviewColumn,
+    Shown,
+    bar_column,
+    percentages,
+    row_names,
+    text_column,
+)
 from kdey.bags import Array, Bags, Indices
 from kdey.diagnostics.identify import Identifiability, identifiability, z_score
 from kdey.intervals import estimate_points
@@ -41,7 +49,7 @@ from kdey.validation import check_count, check_share, make_frame
 _FEWEST = 5
 
 
-class Plan:
+class Plan(Shown):
     """What plans have in common: a sentence and a table by class.
 
     Attributes
@@ -78,13 +86,6 @@ class Plan:
     def __str__(self) -> str:
         """Return the verdict."""
         return self.verdict
-
-    def __repr__(self) -> str:
-        """Return the :meth:`overview` as text."""
-        return str(self.overview())
-
-    def _repr_html_(self) -> str:
-        return self.overview().html()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -16,6 +16,7 @@ process, k numbers per row, for as long as they work.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -28,6 +29,7 @@ from kdey.bags import Array, Indices, offsets_of
 from kdey.bayes.each_group import FEWEST, LEVELS, SeparateEnds, lean_on_others
 from kdey.bayes.random_walk import PeriodTree, smooth_periods
 from kdey.bayes.sampling import TemplateDraws
+from kdey.groups.accumulator import Accumulator
 from kdey.groups.answers import answer
 from kdey.groups.cluster import ClusterTable, cluster_of, fits_on_cluster
 from kdey.groups.compare import (
@@ -41,7 +43,7 @@ from kdey.groups.compare import (
 from kdey.groups.request import Grouping, Request, period_numbers, period_starts, truncate
 from kdey.groups.scoring import OnRows, TableScorer, score
 from kdey.groups.table import GroupKeys, ScoredRows, ScoredTable, key_texts
-from kdey.intervals import Estimates
+from kdey.intervals import Estimate, Estimates, difference
 from kdey.intervals.display import check_key_names
 from kdey.intervals.estimate import no_uncertainty
 from kdey.model import Fitted, model_of, place_of
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     from kdey.tables.columns import Frame
 
 __all__ = [
+    "Accumulator",
     "Comparisons",
     "GroupKeys",
     "Grouping",
@@ -86,6 +89,8 @@ __all__ = [
 
 #: Periods without data that a table may get rows for.
 MOST_ADDED = 10_000
+#: Chance that groups which are alike are not called so because large ones differ from small ones.
+SIZE_LEVEL = 0.05
 
 
 def predict_groups(
@@ -328,12 +333,35 @@ def _shrunk(
     shrinkage = np.full(len(separate), np.nan)
     shrinkage[groups] = made.shrinkage
     words = {
-        ALIKE: np.full(len(groups), made.alike),
+        ALIKE: np.full(
+            len(groups), made.alike and not _goes_with_size(quantifier, table, request, sizes)
+        ),
         DOES_NOT_BELONG: made.strange,
         NOT_CONVERGED: np.full(len(groups), not made.converged),
     }
     numbers = (made.estimate, made.low, made.high)
     return replace(_filled(separate, groups, numbers, words), shrinkage=shrinkage)
+
+
+def _goes_with_size(
+    quantifier: Fitted, table: ScoredTable, request: Request, sizes: Indices
+) -> bool:
+    """Return whether the larger half of the groups has other shares than the smaller half."""
+    middle = np.median(sizes[sizes > 0])
+    large = sizes > middle if (sizes > middle).any() else sizes >= middle
+    halves = GroupKeys(("half",))
+    halves.encode_values([("small",), ("large",)])
+    together = table.regrouped(halves, table.key_rows, large.astype(np.int64))
+    if not together.sizes.all():
+        return False  # all groups have one size
+    unchecked = replace(request, options=replace(request.options, check_fit=False))
+    return differ(*answer(quantifier, together, unchecked, kept=sys.maxsize))
+
+
+def differ(first: Estimate, second: Estimate) -> bool:
+    """Return whether two bags show that some share differs, by Bonferroni's bound over classes."""
+    p_values = difference(first, second).p_value
+    return bool(p_values.min() * max(len(p_values) - 1, 1) < SIZE_LEVEL)
 
 
 def _separate_ends(

@@ -479,7 +479,7 @@ def table_of(
         rows = replace(rows, points=points, on_posteriors=False)
     return ids, ScoredTable(
         GroupKeys(()),
-        None,  # type: ignore[arg-type]  # the keys stay with the driver
+        None,
         rows,
         **totals,
         rates=np.array([rates.get(int(group), 1.0) for group in ids]),

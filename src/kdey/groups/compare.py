@@ -18,7 +18,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,8 +41,7 @@ from kdey.validation import as_column, refuse_levels
 PREVIOUS, REST = "previous", "rest"
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """A comparison.
 
     Attributes
@@ -60,14 +59,16 @@ class Pair:
     name: str
 
 
-def find_pairs(keys: GroupKeys, grouping: Grouping, against: str | Mapping[str, Any]) -> list[Pair]:
+def find_pairs(
+    keys: GroupKeys, grouping: Grouping, against: str | Mapping[str, Any] | None
+) -> list[Pair]:
     """Return the comparisons of a table, in the order of the groups.
 
     Parameters
     ----------
     keys : GroupKeys
     grouping : Grouping
-    against : "previous", "rest" or mapping from key columns to values
+    against : "previous", "rest", mapping from key columns to values, or None
         See :func:`~kdey.groups.compare_groups`.
 
     Raises
@@ -78,6 +79,8 @@ def find_pairs(keys: GroupKeys, grouping: Grouping, against: str | Mapping[str, 
     """
     if not keys.names:
         raise ValueError("a comparison needs groups: name their key columns in by or time")
+    if against is None:  # groups without a time have no order that means anything
+        against = REST if grouping.time is None else PREVIOUS
     if isinstance(against, Mapping) and against:
         pairs = _with_reference(keys, against)
     elif isinstance(against, str) and against == PREVIOUS:
@@ -260,7 +263,7 @@ def compare_groups(
     source: Any,
     by: str | Sequence[str] = (),
     *,
-    against: str | Mapping[str, Any] = "previous",
+    against: str | Mapping[str, Any] | None = None,
     correction: str | None = "holm",
     time: str | None = None,
     every: str | None = None,
@@ -280,7 +283,8 @@ def compare_groups(
         A path leads to a CSV, Parquet or Excel file, which is read in batches. The partitions of
         Dask and Spark are scored where they lie.
     by : name or names of the key columns
-    against : "previous", "rest" or mapping from key columns to values
+    against : "previous", "rest" or mapping from key columns to values, optional
+        By default "previous" where there is a ``time``, and "rest" where there is none.
         "previous": each group with the one before it among those that share all keys but the last,
         which is the time where there is one. "rest": each group with all other groups together,
         with those of the same time where there are keys beside the time. A mapping such as
@@ -363,7 +367,7 @@ def compare_scored(
     quantifier: Fitted,
     table: ScoredTable,
     request: Request,
-    against: str | Mapping[str, Any] = "previous",
+    against: str | Mapping[str, Any] | None = None,
 ) -> Comparisons:
     """Return the comparisons of the groups of a table whose rows are scored.
 

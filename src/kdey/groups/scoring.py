@@ -321,8 +321,7 @@ class TableScorer:
             points = _held(X) if self.scores else X
             rows = ScoredRows(points, hashes, no_groups, on_posteriors=bool(self.scores))
         else:
-            p = predict_posteriors(self.model.scorer.classifier, X, self.model.classes)
-            folds = self._fold_posteriors(X, hashes)
+            p, folds = self._posteriors(X, hashes)
             rows = ScoredRows(_held(p), hashes, no_groups, fold_posteriors=folds)
         return replace(rows, column_codes=self._column_codes(X)), usable, unseen, findings
 
@@ -333,13 +332,24 @@ class TableScorer:
             return None
         return np.empty((0, len(columns)), dtype=np.uint8) if X is None else columns.codes(X)
 
-    def _fold_posteriors(self, X: Any, hashes: Hashes) -> Floats | None:
+    def _posteriors(self, X: Any, hashes: Hashes) -> tuple[Floats, Floats | None]:
+        """Return posteriors by the classifier, and by the fold models where these are asked."""
+        scorer = self.model.scorer
+        by_fold = scorer.predict_by_fold(X) if self.folds else None
+        if by_fold is not None:
+            return by_fold[0], self._fold_posteriors(X, hashes, by_fold[1:])
+        p = predict_posteriors(scorer.classifier, X, self.model.classes)
+        return p, self._fold_posteriors(X, hashes)
+
+    def _fold_posteriors(
+        self, X: Any, hashes: Hashes, by_fold: Floats | None = None
+    ) -> Floats | None:
         if not self.folds:
             return None
         from kdey.diagnostics.fold_models import kept_fold_models  # slow to import
 
         models = kept_fold_models(self.model)
-        return None if models is None else _held(models.posteriors_by(X, hashes))
+        return None if models is None else _held(models.posteriors_by(X, hashes, by_fold))
 
     def _read_given(self, frame: Frame, first: int) -> tuple[Floats, NDArray[np.bool_]]:
         """Return given posteriors, and which rows of the frame have them."""

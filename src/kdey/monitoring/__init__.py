@@ -34,7 +34,7 @@ from kdey.groups import Request, ScoredTable, answer, score
 from kdey.intervals import Estimate
 from kdey.intervals.checks import ColumnVerdict
 from kdey.model import AnyModel, Fitted, model_of
-from kdey.monitoring.alarms import ALARM_COLUMNS, Alarm, find_alarms
+from kdey.monitoring.alarms import ALARM_COLUMNS, Alarm, find_alarms, metrics_text
 from kdey.monitoring.history import (
     FIT,
     HORIZON,
@@ -74,6 +74,7 @@ __all__ = [
     "Period",
     "find_alarms",
     "history_page",
+    "metrics_text",
     "model_fingerprint",
     "monitor",
     "period_name",

@@ -340,6 +340,20 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> Array:
         """Return the pooled posteriors at the training prevalence, shape (m, k)."""
+        return self._pooled(self._scored(X))
+
+    def predict_by_fold(self, X: Any) -> Array:
+        """Return the pooled posteriors, then those of each of :meth:`fold_pools`, (1 + F, m, k).
+
+        Every model scores the instances once. Those of ``check_models_`` are not asked.
+        """
+        scored = self._scored(X)
+        folds = range(max(map(len, scored.values())))
+        pools = [{n: s if len(s) == 1 else [s[fold]] for n, s in scored.items()} for fold in folds]
+        return np.array([self._pooled(pool) for pool in (scored, *pools)])
+
+    def _scored(self, X: Any) -> dict[str, list[Posteriors]]:
+        """Return the posteriors by each model of each classifier."""
         check_is_fitted(self, "models_")
         jobs = [
             partial(_predict, name, model, X, self.classes_)
@@ -347,9 +361,12 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
             for model in models
         ]
         results = iter(run_in_threads(jobs, self.n_threads))
+        return {name: [next(results) for _ in models] for name, models in self.models_.items()}
+
+    def _pooled(self, scored: Mapping[str, Sequence[Posteriors]]) -> Array:
         scores = {
-            name: geometric_mean(models, [next(results) for _ in models], self.classes_)
-            for name, models in self.models_.items()
+            name: geometric_mean(self.models_[name], parts, self.classes_)
+            for name, parts in scored.items()
         }
         return pool_posteriors(self.members, np.asarray(self.weights), scores, self.n_threads)
 
@@ -426,7 +443,7 @@ def geometric_mean(
     calibrated, but for the noise between the models, which the mean reduces. A model that has not
     seen a class has no say about it.
     """
-    if len(models) == 1:
+    if len(posteriors) == 1:
         return posteriors[0]
     total: Any = 0.0
     known = np.zeros(len(classes))
