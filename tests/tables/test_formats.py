@@ -8,6 +8,7 @@ import io
 import numpy as np
 import pytest
 
+from experiments.tables import number, shaded
 from experiments.writers import fit_to_page, to_html, to_markdown
 from kdey.tables.output import (
     Cell,
@@ -16,8 +17,12 @@ from kdey.tables.output import (
     Table,
     csv_text,
     headings,
+<<<<<<< HEAD
     number,
     shaded,
+=======
+    sortable_html,
+>>>>>>> main
     terminal_table,
 )
 
