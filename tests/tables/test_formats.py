@@ -17,12 +17,6 @@ from kdey.tables.output import (
     Table,
     csv_text,
     headings,
-<<<<<<< HEAD
-    number,
-    shaded,
-=======
-    sortable_html,
->>>>>>> main
     terminal_table,
 )
 
