@@ -30,7 +30,7 @@ from kdey.bags import Indices, offsets_of
 from kdey.bayes.pooling import MOST_BYTES
 from kdey.groups.answers import WHOLE, answer, thin
 from kdey.groups.request import Request
-from kdey.groups.scoring import TableScorer
+from kdey.groups.scoring import TableScorer, engine_of
 from kdey.groups.table import (
     SCORE_BYTES,
     GroupKeys,
@@ -43,6 +43,7 @@ from kdey.intervals import Estimates
 from kdey.intervals.estimate import join_estimates, no_uncertainty
 from kdey.intervals.region import Uncertainty
 from kdey.model import AnyModel, Place
+from kdey.validation import refuse_levels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,19 +98,6 @@ class Cluster:
         raise NotImplementedError
 
 
-def cluster_of(source: Any) -> Cluster | None:
-    """Return a data frame of Dask or Spark as a cluster; None for other sources."""
-    if _is_frame_of(source, "dask.dataframe"):
-        return Dask(source)
-    return Spark(source) if _is_frame_of(source, "pyspark.sql") else None
-
-
-def _is_frame_of(frame: Any, library: str) -> bool:
-    """Return whether this is a data frame of ``library``, which is not imported for it."""
-    module = sys.modules.get(library)
-    return module is not None and isinstance(frame, module.DataFrame)
-
-
 @dataclass(frozen=True, eq=False)
 class ClusterTable:
     """The groups of a data frame of Dask or Spark, numbered in this process.
@@ -135,10 +123,12 @@ class ClusterTable:
     counts: Indices
 
     @classmethod
-    def of(cls, cluster: Cluster, model: AnyModel, request: Request) -> ClusterTable:
-        """Return the groups that are there, after a pass over the keys alone."""
+    def of(cls, frame: Any, model: AnyModel, request: Request) -> ClusterTable:
+        """Return the groups of a frame of Dask or Spark, after a pass over the keys alone."""
         import narwhals as nw
 
+        refuse_levels(frame, "frame")
+        cluster = Dask(frame) if engine_of(frame) == "dask" else Spark(frame)
         scorer = TableScorer.of(model, request)
         scorer.check_columns(cluster.columns)
         grouping = request.grouping
