@@ -143,7 +143,7 @@ def draw(rows: list[dict[str, Any]]) -> None:
         new_figure,
         remove_clutter,
     )
-    from kdey.report.drawing import COLOURS
+    from kdey.report.page import COLOURS
 
     done = finished(rows)
     with file_style():
