@@ -134,7 +134,7 @@ class InstanceScorer(Derived):
         scores the instances once, and there are so few that calls cost more than instances.
         """
         pool = self._pool
-        if pool is None or self.fold_models is not None or pool.check_models_:
+        if pool is None or self.fold_models is not None:
             return None
         if _num_samples(X) > TOGETHER:
             return None
