@@ -320,7 +320,7 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
         self.check_models_ = {name: list(fitted) for name, fitted in (check_models or {}).items()}
         self.models_ = {name: list(fitted) for name, fitted in models.items()}
         self.classes_ = classes
-        self.n_features_in_ = _n_features(X)
+        self.n_features_in_ = n_features(X)
         return self
 
     def fold_pools(self) -> list[PooledClassifier]:
@@ -457,10 +457,11 @@ def geometric_mean(
     return softmax_rows(logs)
 
 
-def _n_features(X: Any) -> int:
+def n_features(X: Any) -> int:
+    """Return the number of columns of instances; one for a list of texts."""
     try:
         return int(_num_features(X))
-    except TypeError:  # a list of texts
+    except TypeError:
         return 1
 
 
