@@ -16,8 +16,16 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.results import Results
-from experiments.scores import COMPETITION, Scores, gather, published_values
+from experiments.results import Curve, Results
+from experiments.scores import (
+    COMPETITION,
+    Scores,
+    gather,
+    group_name,
+    published_order,
+    published_values,
+)
+from experiments.sensitivity import BY_RULES, RULES
 from experiments.settings import (
     AUTOMATIC_METHODS,
     AUTOMATIC_PAIRS,
@@ -316,6 +324,58 @@ def _spread(means: Array) -> Cell:
         return number(float(means[0])) if len(means) else Cell()
     mean = float(means.mean())
     return Cell(f"{mean:.5f} ± {means.std(ddof=1):.5f}", mean)
+
+
+def rule_tables(results: Results) -> list[Table]:
+    """Return, for each setting and metric, KDEy-ML at the bandwidths of rules of thumb.
+
+    Beside them stands the best bandwidth of the grid in hindsight. A cell is an error relative to
+    that of the best, with the bandwidth in brackets.
+    """
+    tables = []
+    groups = dict.fromkeys((c.experiment, c.metric) for c in results.curves.values())
+    for experiment, metric in groups:
+        curves = {
+            (c.dataset, c.method): c
+            for c in results.curves.values()
+            if (c.experiment, c.metric, c.seed) == (experiment, metric, 0)
+        }
+        present = {dataset for dataset, method in curves if method == BY_RULES}
+        datasets = published_order(experiment, present)
+        pairs = [(curves[d, "KDEy-ML"], curves[d, BY_RULES]) for d in datasets]
+        if not pairs:
+            continue
+        rows = [
+            Row.named(dataset, _rule_cells(grid, rules))
+            for dataset, (grid, rules) in zip(datasets, pairs, strict=True)
+        ]
+        ratios = np.array([np.array(rules.means) / min(grid.means) for grid, rules in pairs])
+        averages = np.exp(np.log(ratios).mean(axis=0))
+        cells = [Cell(f"{ratio:.2f}", ratio) for ratio in averages.tolist()]
+        rows.append(Row.named("Geometric mean", [Cell(), *cells], "summary"))
+        group = group_name(experiment, metric, datasets)
+        tables.append(
+            Table(
+                name=f"rules-{experiment}-{metric}",
+                title=f"{metric.upper()} on {group}: KDEy-ML at the bandwidths of rules",
+                columns=headings(group, ["best of the grid", *RULES]),
+                rows=tuple(rows),
+                notes=(
+                    "Errors of the rules are relative to that of the best bandwidth of the grid, "
+                    "in hindsight; bandwidths stand in brackets.",
+                ),
+            )
+        )
+    return tables
+
+
+def _rule_cells(grid: Curve, rules: Curve) -> list[Cell]:
+    best = int(np.argmin(grid.means))
+    least = grid.means[best]
+    cells = [Cell(f"{least:.5f} ({grid.values[best]:g})", least)]
+    for value, mean in zip(rules.values, rules.means, strict=True):
+        cells.append(Cell(f"{mean / least:.2f} ({value:.3g})", mean / least))
+    return cells
 
 
 def write_tables(tables: Sequence[Table], folder: str | os.PathLike[str]) -> list[Path]:
