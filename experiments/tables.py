@@ -47,7 +47,7 @@ from kdey._display import count_of
 from kdey._io import write_whole
 from kdey.bags import Array
 from kdey.evaluation import average_ranks, compare_to_best, pooled_wilcoxon
-from kdey.tables.output import Cell, Row, Table, headings, number, shaded
+from kdey.tables.output import Cell, Row, Table, headings
 
 MARKS = (
     "Bold: the best of a data set. † and ‡: not significantly worse than the best by a Wilcoxon "
@@ -423,3 +423,41 @@ def write_document(path: str | os.PathLike[str], tables: Mapping[str, Sequence[T
         replacement = f"{start}\n\n{to_markdown(shown)}\n{end}"
         text = between.sub(lambda _, new=replacement: new, text)  # type: ignore[misc]
     write_whole(target, text)
+
+
+def number(value: float, digits: int = 5) -> Cell:
+    """Return a plain number; NaN gives an empty cell."""
+    if np.isnan(value):
+        return Cell()
+    return Cell(f"{value:.{digits}f}", float(value))
+
+
+def shaded(
+    values: Array, texts: Sequence[str] | None = None, marks: Sequence[str] | None = None
+) -> tuple[Cell, ...]:
+    """Return a row of cells, the smallest value in bold and green, the largest in red.
+
+    Parameters
+    ----------
+    values : array of shape (n_columns,)
+        NaN where there is nothing.
+    texts, marks : one per value
+    """
+    known = values[~np.isnan(values)]
+    smallest, largest = (known.min(), known.max()) if len(known) else (0.0, 0.0)
+    span = largest - smallest
+    cells = []
+    for i, value in enumerate(values.tolist()):
+        if np.isnan(value):
+            cells.append(Cell())
+            continue
+        cells.append(
+            Cell(
+                f"{value:.5f}" if texts is None else texts[i],
+                value,
+                best=value == smallest,
+                mark="" if marks is None else marks[i],
+                shade=1.0 - 2.0 * (value - smallest) / span if span > 0 else None,
+            )
+        )
+    return tuple(cells)

@@ -16,7 +16,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import kdey
-from kdey.tables import files as reading
+from kdey.tables import sources as reading
 
 from .cases import FAST, rows, run, without, write
 

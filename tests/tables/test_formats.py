@@ -9,6 +9,7 @@ import re
 import numpy as np
 import pytest
 
+from experiments.tables import number, shaded
 from experiments.writers import fit_to_page, to_html, to_markdown
 from kdey.tables.output import (
     Cell,
@@ -17,8 +18,6 @@ from kdey.tables.output import (
     Table,
     csv_text,
     headings,
-    number,
-    shaded,
     sortable_html,
     terminal_table,
 )

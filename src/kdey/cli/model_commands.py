@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from kdey.quantifiers import AggregativeQuantifier
     from kdey.quantifiers.base import BaseQuantifier
     from kdey.report import Report
-    from kdey.tables.files import TableFile
     from kdey.tables.schema import TableSchema
+    from kdey.tables.sources import TableSource
 
 
 #: Groups or findings that are named on standard error; the table has all of them.
@@ -59,7 +59,7 @@ _MOST_NAMED = 5
 
 def _opened(
     model: str, table: str, options: dict[str, Any]
-) -> tuple[AggregativeQuantifier, TableFile]:
+) -> tuple[AggregativeQuantifier, TableSource]:
     """Return a model and a table; what is wrong with the options is said before it is loaded."""
     file = _file(model, table, options)
     if "by" in options:
@@ -69,7 +69,7 @@ def _opened(
     return _load(model, options["jobs"]), file
 
 
-def _file(model: str, table: str, options: dict[str, Any]) -> TableFile:
+def _file(model: str, table: str, options: dict[str, Any]) -> TableSource:
     """Return a table that has the columns which options name; the model must be there.
 
     What imports much is imported after this, so that a typo is answered at once.
@@ -145,7 +145,7 @@ def estimate(model: str, table: str, **options: Any) -> None:
     table_of_groups = groups.to_frame("pyarrow", wide=options["wide"])
     if options["drift"] is not None:
         table_of_groups = _with_drift(table_of_groups, groups, options["drift"])
-    deliver(table_of_groups, options["format"], options["output"])
+    deliver(table_of_groups, options["format"], options["output"], options["digits"])
     _report_problems(groups, quantifier)
     _report_verdicts(groups)
     if options["fail_on_misfit"]:
@@ -267,7 +267,7 @@ def compare(model: str, table: str, **options: Any) -> None:
     """
     check_outputs((model, table), (options["output"], options["format"]))
     compared = _compare(model, table, comparison_side(options["against"]), options)
-    deliver(compared, options["format"], options["output"])
+    deliver(compared, options["format"], options["output"], options["digits"])
     _say_findings(compared, options["correction"])
 
 
@@ -432,7 +432,7 @@ def monitor(model: str | None, table: str | None, **options: Any) -> None:
     if model is not None and options["undo"] is not None:
         raise click.UsageError("--undo takes no MODEL and TABLE")
     alarms = _look(options) if model is None or table is None else _add(model, table, options)
-    deliver(_alarm_table(alarms), options["format"], options["output"])
+    deliver(_alarm_table(alarms), options["format"], options["output"], options["digits"])
     for alarm in alarms:
         say(f"alarm: {alarm}")
     if model is not None and alarms:

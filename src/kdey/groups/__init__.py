@@ -218,7 +218,7 @@ def estimate_table(
     Parameters
     ----------
     quantifier : fitted quantifier
-    source : data frame, path or TableFile
+    source : data frame, path or TableSource
     request : Request
     on_batch, on_rows : callables, optional
         Called with a number of rows: those read after each batch, those solved after each run of

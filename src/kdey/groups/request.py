@@ -16,7 +16,7 @@ from kdey.intervals.display import GROUP_COLUMNS, POOLED_COLUMNS
 from kdey.intervals.merging import Merging
 from kdey.options import HOLM, LABELLED_NOISE, OF_TABLES, Options
 from kdey.tables.columns import canonical_column, canonical_text, is_missing_value, is_text, require
-from kdey.tables.dates import EXCEL, TimeFormat, TimeFormatFinder, asked_format, integer_series
+from kdey.tables.dialect import EXCEL, TimeFormat, TimeFormatFinder, asked_format, integer_series
 
 if TYPE_CHECKING:
     from kdey.tables.columns import Frame, Series

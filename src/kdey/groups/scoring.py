@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -46,7 +45,6 @@ from kdey.tables.columns import (
     require_names,
     row_number,
 )
-from kdey.tables.files import TableError, TableFile
 from kdey.tables.schema import (
     MISSING,
     Finding,
@@ -56,6 +54,7 @@ from kdey.tables.schema import (
     labels_seen,
     match_labels,
 )
+from kdey.tables.sources import TableError, TableSource, is_frame, open_source
 from kdey.tables.templates import Codes
 from kdey.validation import refuse_levels
 
@@ -81,7 +80,7 @@ def score(
     Parameters
     ----------
     quantifier : fitted quantifier, or its model
-    source : data frame of pandas, polars or pyarrow, path or TableFile
+    source : data frame of pandas, polars or pyarrow, or what ``open_source`` takes
     request : Request
     on_batch : callable, optional
         Called after each batch with the number of its rows.
@@ -91,12 +90,11 @@ def score(
     TableError
         If a file cannot be read or used; the message begins with its name.
     """
-    if isinstance(source, str | PathLike):
-        source = TableFile.open(str(source))
-    if not isinstance(source, TableFile):
+    if is_frame(source):
         scored = _score_frame(quantifier, source, request)
         scored.check_population_sizes(request.options.fpc)
         return scored
+    source = open_source(source)
     schema = model_of(quantifier).table_schema
     if request.label is None and schema is not None:
         request = replace(request, label=schema.label)  # known labels are no features
@@ -123,7 +121,7 @@ def _score_frame(quantifier: Fitted, frame: Any, request: Request) -> ScoredTabl
 
 
 def _score_file(
-    quantifier: Fitted, file: TableFile, request: Request, on_batch: OnRows | None
+    quantifier: Fitted, file: TableSource, request: Request, on_batch: OnRows | None
 ) -> ScoredTable:
     scorer = TableScorer.of(quantifier, request, file.decimal)
     if scorer.model.takes_posteriors and not scorer.on_posteriors:
@@ -133,6 +131,7 @@ def _score_file(
     scorer.check_columns(file.columns)
     grouping, keys = request.grouping, GroupKeys(request.grouping.names)
     if grouping.time is not None:  # looks at that column alone
+        file = file.repeatable()
         grouping = grouping.with_time_format(file.batches([grouping.time]), file.first_row)
     scorer = replace(scorer, grouping=grouping)
     done: Callable[[int], object] = (lambda _: None) if on_batch is None else on_batch

@@ -269,7 +269,7 @@ def _quantifier(
             _foreign(source, members, i, trusted, use_pickle)
             for i in range(_count(members, "foreign/"))
         ],
-        frozenset(outside),
+        outside,
     )
     quantifier = decode(tree, parts)
     check_shapes(quantifier)

@@ -438,9 +438,9 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         inner = self._inner_estimator()
         if not hasattr(inner, "steps"):  # no pipeline, so that nothing reads tables
             return self, X, None
-        from kdey.tables.features import settle_schema  # slow to import
+        from kdey.tables.features import learn_schema_once  # slow to import
 
-        classifier, X, schema = settle_schema(inner, X)
+        classifier, X, schema = learn_schema_once(inner, X)
         reader = self if classifier is inner else clone(self).set_params(classifier=classifier)
         return reader, X, schema
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from html import escape
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +58,7 @@ from kdey.simplex import check_prevalence, in_class_order
 from kdey.status import MOST_UNSEEN, TURNED_OFF, UNSEEN_VALUES
 from kdey.tables.columns import as_frame, parse_number
 from kdey.tables.features import unseen_values_note
-from kdey.tables.files import TableError, TableFile
+from kdey.tables.sources import TableError, TableSource, is_frame, open_source
 
 __all__ = [
     "Group",
@@ -462,9 +461,9 @@ def _report_on_table(
 ) -> Report:
     """Return the report on the rows of a table, as a whole and by group."""
     model = model_of(quantifier)
-    if isinstance(source, str | PathLike):
-        source = TableFile.open(str(source))
-    is_file = isinstance(source, TableFile)
+    if not is_frame(source):
+        source = open_source(source).repeatable()
+    is_file = isinstance(source, TableSource)
     name = source.name if is_file else "the table"
     columns = source.columns if is_file else as_frame(source).columns
     labels = [str(label) for label in model.classes]

@@ -17,15 +17,11 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from kdey.tables.columns import parse_number
 from kdey.tables.excel import sheet_bytes
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
-
-    from kdey.bags import Array
 
 #: "summary" rows (averages, ranks) stand apart from the others; "best" and "muted" rows are shown
 #: stronger and weaker.
@@ -134,44 +130,6 @@ def headings(
     groups = families or [""] * len(names)
     numeric = (Heading(name, family=family) for name, family in zip(names, groups, strict=True))
     return (Heading(corner, numeric=False), *numeric)
-
-
-def number(value: float, digits: int = 5) -> Cell:
-    """Return a plain number; NaN gives an empty cell."""
-    if np.isnan(value):
-        return Cell()
-    return Cell(f"{value:.{digits}f}", float(value))
-
-
-def shaded(
-    values: Array, texts: Sequence[str] | None = None, marks: Sequence[str] | None = None
-) -> tuple[Cell, ...]:
-    """Return a row of cells, the smallest value in bold and green, the largest in red.
-
-    Parameters
-    ----------
-    values : array of shape (n_columns,)
-        NaN where there is nothing.
-    texts, marks : one per value
-    """
-    known = values[~np.isnan(values)]
-    smallest, largest = (known.min(), known.max()) if len(known) else (0.0, 0.0)
-    span = largest - smallest
-    cells = []
-    for i, value in enumerate(values.tolist()):
-        if np.isnan(value):
-            cells.append(Cell())
-            continue
-        cells.append(
-            Cell(
-                f"{value:.5f}" if texts is None else texts[i],
-                value,
-                best=value == smallest,
-                mark="" if marks is None else marks[i],
-                shade=1.0 - 2.0 * (value - smallest) / span if span > 0 else None,
-            )
-        )
-    return tuple(cells)
 
 
 # CSV
@@ -350,26 +308,45 @@ def format_of(path: str | None) -> str:
     return suffix if suffix in FORMATS else "csv"
 
 
-def table_bytes(table: Any, format: str) -> bytes:
-    """Return a pyarrow table in one of ``FORMATS``; JSON is a list of one object per row."""
+#: Significant digits of numbers in CSV files, and those that a number has at most.
+CSV_DIGITS, ALL_DIGITS = 6, 17
+
+
+def table_bytes(table: Any, format: str, digits: int | None = None) -> bytes:
+    """Return a pyarrow table in one of ``FORMATS``; JSON is a list of one object per row.
+
+    Parameters
+    ----------
+    table : pyarrow table
+        Columns in front of "class" or "n" are keys, and keep all digits.
+    format : {"csv", "json", "parquet", "xlsx"}
+    digits : int, optional
+        Significant digits of fractions in CSV and JSON: by default 6 in CSV, and all in JSON. The
+        other formats keep all of them.
+    """
     if format == "parquet":
         import pyarrow.parquet as pq
 
         stream = io.BytesIO()
         pq.write_table(table, stream)
         return stream.getvalue()
+    names = table.column_names
     if format == "xlsx":
-        return sheet_bytes(table.column_names, [column.to_pylist() for column in table.columns])
-    columns = [[_plain(value) for value in column.to_pylist()] for column in table.columns]
+        return sheet_bytes(names, [column.to_pylist() for column in table.columns])
+    kept = digits or (CSV_DIGITS if format == "csv" else ALL_DIGITS)
+    first = min((names.index(name) for name in ("class", "n") if name in names), default=0)
+    columns = [
+        [_plain(value, kept if place >= first else ALL_DIGITS) for value in column.to_pylist()]
+        for place, column in enumerate(table.columns)
+    ]
     rows = zip(*columns, strict=True)
     if format == "json":
-        names = table.column_names
         lines = (json.dumps(dict(zip(names, row, strict=True)), allow_nan=False) for row in rows)
         return "[\n{}\n]\n".format(",\n".join(lines)).encode()
-    return csv_text(table.column_names, rows).encode()
+    return csv_text(names, rows).encode()
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, digits: int) -> Any:
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return float(f"{value:.{digits}g}") if math.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int | str) else str(value)
