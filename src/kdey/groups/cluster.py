@@ -636,7 +636,9 @@ class Spark(Cluster):
         scored = picked.mapInPandas(_each(scoring), _spark_schema(scoring(head)))
         n_buckets = max(n_buckets, picked.rdd.getNumPartitions())
         bucket = functions.pmod(functions.col("group"), functions.lit(n_buckets))
-        grouped = scored.withColumn("bucket", bucket).groupBy("bucket")
+        # By number, or Spark would put small buckets together and answer them one after another.
+        spread = scored.withColumn("bucket", bucket).repartition(n_buckets, "bucket")
+        grouped = spread.groupBy("bucket")
         made = grouped.applyInPandas(_whole(answering), "made binary").collect()
         return [pickle.loads(row["made"]) for row in made]
 
