@@ -174,8 +174,9 @@ def print_tables(results: dict[str, Any]) -> None:
 
 def draw(results: dict[str, Any]) -> None:
     """Draw seconds and memory of the answer along each axis."""
-    from kdey.plots.style import new_figure, remove_clutter
     from kdey.report.drawing import COLOURS
+
+    from kdey.plots.style import new_figure, remove_clutter
 
     figure = new_figure(11.0, 5.0)
     panels = figure.subplots(2, len(AXES), sharey="row", sharex="col")
