@@ -591,9 +591,8 @@ def inspect(model: str, as_json: bool) -> None:
         click.echo(json.dumps(facts, indent=2, allow_nan=False))
         return
     explanation = facts.pop("explanation", [])
-    for name, value in facts.items():
-        click.echo(printable(f"{name}: {_line(_shortened(value))}"))
-    for line in explanation:
+    lines = [f"{name}: {_line(_shortened(value))}" for name, value in facts.items()]
+    for line in [*lines, *explanation]:
         for part in textwrap.wrap(printable(line), 80, subsequent_indent="  "):
             click.echo(part)
 
@@ -613,6 +612,8 @@ def _facts(quantifier: BaseQuantifier, manifest: dict[str, Any]) -> dict[str, An
     }
     if schema is not None:
         facts |= _column_facts(schema)
+    else:  # Fitted in Python on a frame, whose columns have names.
+        facts["feature columns"] = list(quantifier.model_.scorer.feature_names or [])
     facts |= _choices(quantifier)
     return {name: value for name, value in facts.items() if value not in (None, {}, [])}
 
