@@ -591,8 +591,9 @@ def inspect(model: str, as_json: bool) -> None:
         click.echo(json.dumps(facts, indent=2, allow_nan=False))
         return
     explanation = facts.pop("explanation", [])
-    lines = [f"{name}: {_line(_shortened(value))}" for name, value in facts.items()]
-    for line in [*lines, *explanation]:
+    for name, value in facts.items():
+        click.echo(printable(f"{name}: {_line(_shortened(value))}"))
+    for line in explanation:
         for part in textwrap.wrap(printable(line), 80, subsequent_indent="  "):
             click.echo(part)
 
