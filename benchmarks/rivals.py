@@ -129,8 +129,9 @@ def cell(row: dict[str, Any]) -> str:
 
 def draw(rows: list[dict[str, Any]]) -> None:
     """Draw the error and the time of each library on each set, relative to Quantifier()."""
-    from kdey.plots.style import add_figure_legend, file_style, new_figure, remove_clutter
     from kdey.report.drawing import COLOURS
+
+    from kdey.plots.style import add_figure_legend, file_style, new_figure, remove_clutter
 
     done = finished(rows)
     with file_style():

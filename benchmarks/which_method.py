@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kdey.plots.style import new_figure, remove_clutter
-from kdey.report.drawing import COLOURS
+from kdey.report.page import COLOURS
 
 sys.path.append(str(Path(__file__).parents[1]))  # the experiments are not installed
 from experiments.results import read_results

@@ -32,7 +32,7 @@ from kdey.plots.style import (
 )
 from kdey.posteriors import training_posteriors
 from kdey.quantifiers.densities import KDEyML
-from kdey.report.drawing import COLOURS
+from kdey.report.page import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

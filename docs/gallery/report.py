@@ -15,8 +15,8 @@ from kdey.datasets import load_beans
 
 #: Pictures by name: the colour scheme and the window.
 _WINDOWS = {
-    "report-light": ("light", {"width": 1000, "height": 1180}),
-    "report-dark": ("dark", {"width": 1000, "height": 1180}),
+    "report-light": ("light", {"width": 1180, "height": 1240}),
+    "report-dark": ("dark", {"width": 1180, "height": 1240}),
     "report-phone": ("light", {"width": 400, "height": 1400}),
 }
 

@@ -134,7 +134,7 @@ class InstanceScorer(Derived):
         scores the instances once, and there are so few that calls cost more than instances.
         """
         pool = self._pool
-        if pool is None or self.fold_models is not None or pool.check_models_:
+        if pool is None or self.fold_models is not None:
             return None
         if _num_samples(X) > TOGETHER:
             return None
@@ -398,6 +398,10 @@ class Model(_BaseModel):
             training=training,
             row_map=self.row_spec.fit(training, self.n_classes, n_threads),
         )
+
+    def with_columns(self, columns: ColumnTemplates) -> Model:
+        """Return the model with other templates of the columns."""
+        return replace(self, columns=columns)
 
     def in_stratum(self, stratum: int, n_threads: int = 1) -> Model:
         """Return the model with templates for one stratum, where training instances have strata."""

@@ -111,7 +111,10 @@ def test_prevalence_over_time(times: list[Any]) -> None:
 def test_one_series_at_a_time() -> None:
     rows = rows_over([1, 2], city="York") + rows_over([1, 2], city="Leeds")
     with pytest.raises(ValueError, match=r"one of \['York', 'Leeds'\]"):
-        PrevalenceOverTimeDisplay.from_results(rows, "t", by=["city"])
+        PrevalenceOverTimeDisplay.from_results(rows, "t", by=["city"], series="Hull")
+    many = PrevalenceOverTimeDisplay.from_results(rows, "t", by=["city"])
+    drawn(many)
+    assert [ax.get_title() for ax in many.figure_.axes if ax.axison] == ["York", "Leeds"]
     ax = drawn(PrevalenceOverTimeDisplay.from_results(rows, "t", by=["city"], series="York"))
     assert ax.get_title() == "York"
     with pytest.raises(ValueError, match="classes has 'z'"):
@@ -121,8 +124,8 @@ def test_one_series_at_a_time() -> None:
 def test_calibration(fitted: dict[str, Any]) -> None:
     display = ReliabilityDisplay.from_estimator(fitted["ML"], n_bins=5)
     ax = drawn(display)
-    np.testing.assert_allclose(ax.get_lines()[1].get_xdata(), display.curve.claimed)
-    np.testing.assert_allclose(ax.get_lines()[1].get_ydata(), display.curve.observed)
+    np.testing.assert_allclose(ax.get_lines()[1].get_xdata(), display.shown.claimed)
+    np.testing.assert_allclose(ax.get_lines()[1].get_ydata(), display.shown.observed)
 
 
 def test_diagonal(results: Any) -> None:

@@ -414,7 +414,7 @@ def _some_rows(training: TrainingTable, seed: int) -> tuple[Any, Any]:
 @click.option(
     "--size-limit",
     type=_POSITIVE,
-    help="Of a pool: MB of the model file; the largest classifiers are left out. Default: 100.",
+    help="Of a pool: MB of the model file; the largest classifiers are left out. Default: 60.",
 )
 @click.option(
     "--resume",

@@ -302,8 +302,10 @@ def _say_findings(table: pa.Table, correction: str) -> None:
 @click.argument("table")
 @group_options
 @survey_options
+@labelled_options
 @comparison_options
 @click.option("--label", help="Column of known labels, shown beside the estimates.")
+@click.option("--focus", help="The class that was asked for: the page is about its share.")
 @jobs_option
 @click.option("--title", help="Heading of the page.")
 @click.option("-o", "--output", default="report.html", help="File to write.")
@@ -327,15 +329,16 @@ def report(model: str, table: str, **options: Any) -> None:
 
     check_outputs((model, table), (options["output"], "page"))
     if options["figures"] is not None:
-        from kdey.report.drawing import check_format
+        from kdey.plots.style import pyplot
 
-        for kind in options["figure_formats"]:
-            check_format(kind)
+        pyplot()  # says what to install before the work begins
     page = _make_report(model, table, options)
     page.write(options["output"])
     say(f"wrote {options['output']}")
     if options["figures"] is not None:
-        written = page.write_figures(options["figures"], options["figure_formats"])
+        from kdey.plots import write_figures
+
+        written = write_figures(page, options["figures"], options["figure_formats"])
         say(f"wrote {count_of(len(written), 'figure')} to {options['figures']}")
 
 
@@ -345,13 +348,15 @@ def _make_report(model: str, table: str, options: dict[str, Any]) -> Report:
 
     from kdey.report import make_report
 
+    asked = asked_of(options, quantifier.classes_)
+    said = {"labelled": asked.pop("labelled"), "focus": options["focus"]}
     report = make_report(
         quantifier,
         file,
         against=comparison_side(options["against"]),
         truth=options["label"],
         title=options["title"],
-        **asked_of(options, quantifier.classes_),
+        **{**asked, "options": replace(asked["options"], **said)},
     )
     settings = {"Command": shlex.join(["kdey", *sys.argv[1:]]), **report.settings}
     for path in (Path(model), Path(table)):

@@ -31,7 +31,7 @@ from kdey.bayes.random_walk import PeriodTree, smooth_periods
 from kdey.bayes.sampling import TemplateDraws
 from kdey.groups.accumulator import Accumulator
 from kdey.groups.answers import answer
-from kdey.groups.cluster import ClusterTable, cluster_of, fits_on_cluster
+from kdey.groups.cluster import ClusterTable, fits_on_cluster
 from kdey.groups.compare import (
     Comparisons,
     Pair,
@@ -41,7 +41,7 @@ from kdey.groups.compare import (
     find_pairs,
 )
 from kdey.groups.request import Grouping, Request, period_numbers, period_starts, truncate
-from kdey.groups.scoring import OnRows, TableScorer, score
+from kdey.groups.scoring import OnRows, TableScorer, engine_of, score
 from kdey.groups.table import GroupKeys, ScoredRows, ScoredTable, key_texts
 from kdey.intervals import Estimate, Estimates, difference
 from kdey.intervals.display import check_key_names
@@ -59,7 +59,6 @@ from kdey.status import (
     join_status,
     status_parts,
 )
-from kdey.validation import refuse_levels
 
 if TYPE_CHECKING:
     from kdey.tables.columns import Frame
@@ -233,10 +232,8 @@ def estimate_table(
         labelled=request.labelled is not None,
         pooled=request.is_pooled,
     )
-    cluster = cluster_of(source)
-    if cluster is not None:
-        refuse_levels(source, "frame")
-        found = ClusterTable.of(cluster, model, request)
+    if engine_of(source) is not None:
+        found = ClusterTable.of(source, model, request)
         if not request.is_pooled:
             return found.answer(place_of(quantifier)).take(found.keys.order())
         table = found.gather()

@@ -24,9 +24,9 @@ import numpy as np
 
 from kdey.bags import Array, Indices
 from kdey.groups.answers import answer
-from kdey.groups.cluster import ClusterTable, cluster_of
+from kdey.groups.cluster import ClusterTable
 from kdey.groups.request import Grouping, Request
-from kdey.groups.scoring import score
+from kdey.groups.scoring import engine_of, score
 from kdey.groups.table import GroupKeys, ScoredTable
 from kdey.intervals import Difference, Estimates, difference
 from kdey.intervals.differences import holm
@@ -35,7 +35,7 @@ from kdey.model import Fitted, model_of, place_of
 from kdey.options import HOLM, Options
 from kdey.status import not_checked
 from kdey.tables.columns import canonical_text
-from kdey.validation import as_column, refuse_levels
+from kdey.validation import as_column
 
 #: What ``against`` takes beside a mapping of key values.
 PREVIOUS, REST = "previous", "rest"
@@ -350,13 +350,11 @@ def compare_groups(
         correction=correction,
         options=options,
     )
-    cluster = cluster_of(source)
-    if cluster is None:
+    if engine_of(source) is None:
         table = score(quantifier, source, request)
         return compare_scored(quantifier, table, request, against)
     _check_key_names(request.grouping.names)
-    refuse_levels(source, "frame")
-    found = ClusterTable.of(cluster, model_of(quantifier), request)
+    found = ClusterTable.of(source, model_of(quantifier), request)
     pairs = find_pairs(found.keys, request.grouping, against)
     unions = _unions(pairs)
     estimates = found.answer(place_of(quantifier), unions, keep=True)

@@ -361,7 +361,7 @@ class Request:
         if correction != Options.correction:
             known = replace(known, correction=correction)
         asked |= {name: getattr(known, name) for name in OF_TABLES if asked.get(name) is None}
-        known = replace(known, scores=None, weights=None, clusters=None, merge=None)
+        known = replace(known, scores=None, weights=None, clusters=None, merge=None, labelled=None)
         grouping = Grouping.of(by, time, every, known.date_format, known.key_types)
         return cls(grouping, options=known, **asked)
 

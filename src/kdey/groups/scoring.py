@@ -7,6 +7,7 @@ missing values are left out and counted.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -67,6 +68,15 @@ _LARGEST_WEIGHT = 1e150
 
 #: Called with a number of rows each time that so many more are done.
 OnRows: TypeAlias = Callable[[int], object]
+
+
+def engine_of(source: Any) -> str | None:
+    """Return "dask" or "spark" if a data frame lies there; None for other sources."""
+    for engine, library in (("dask", "dask.dataframe"), ("spark", "pyspark.sql")):
+        module = sys.modules.get(library)  # which is not imported for it
+        if module is not None and isinstance(source, module.DataFrame):
+            return engine
+    return None
 
 
 def score(

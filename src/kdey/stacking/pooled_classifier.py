@@ -320,7 +320,7 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
         self.check_models_ = {name: list(fitted) for name, fitted in (check_models or {}).items()}
         self.models_ = {name: list(fitted) for name, fitted in models.items()}
         self.classes_ = classes
-        self.n_features_in_ = _n_features(X)
+        self.n_features_in_ = n_features(X)
         return self
 
     def fold_pools(self) -> list[PooledClassifier]:
@@ -340,28 +340,29 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> Array:
         """Return the pooled posteriors at the training prevalence, shape (m, k)."""
-        return self._pooled(self._scored(X))
+        return self._pooled(self._scored(X, self.models_))
 
     def predict_by_fold(self, X: Any) -> Array:
         """Return the pooled posteriors, then those of each of :meth:`fold_pools`, (1 + F, m, k).
 
-        Every model scores the instances once. Those of ``check_models_`` are not asked.
+        Every model scores the instances once.
         """
-        scored = self._scored(X)
-        folds = range(max(map(len, scored.values())))
-        pools = [{n: s if len(s) == 1 else [s[fold]] for n, s in scored.items()} for fold in folds]
-        return np.array([self._pooled(pool) for pool in (scored, *pools)])
+        final = self._scored(X, self.models_)
+        known = {**final, **self._scored(X, self.check_models_)}
+        folds = range(max(map(len, known.values())))
+        pools = [{n: s if len(s) == 1 else [s[fold]] for n, s in known.items()} for fold in folds]
+        return np.array([self._pooled(scored) for scored in (final, *pools)])
 
-    def _scored(self, X: Any) -> dict[str, list[Posteriors]]:
+    def _scored(self, X: Any, models: Mapping[str, Sequence[Any]]) -> dict[str, list[Posteriors]]:
         """Return the posteriors by each model of each classifier."""
         check_is_fitted(self, "models_")
         jobs = [
             partial(_predict, name, model, X, self.classes_)
-            for name, models in self.models_.items()
-            for model in models
+            for name, fitted in models.items()
+            for model in fitted
         ]
         results = iter(run_in_threads(jobs, self.n_threads))
-        return {name: [next(results) for _ in models] for name, models in self.models_.items()}
+        return {name: [next(results) for _ in fitted] for name, fitted in models.items()}
 
     def _pooled(self, scored: Mapping[str, Sequence[Posteriors]]) -> Array:
         scores = {
@@ -456,10 +457,11 @@ def geometric_mean(
     return softmax_rows(logs)
 
 
-def _n_features(X: Any) -> int:
+def n_features(X: Any) -> int:
+    """Return the number of columns of instances; one for a list of texts."""
     try:
         return int(_num_features(X))
-    except TypeError:  # a list of texts
+    except TypeError:
         return 1
 
 

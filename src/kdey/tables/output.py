@@ -1,4 +1,4 @@
-"""Tables that are written: for people, as HTML and on a terminal, and as files.
+"""Tables that are written: for people on a page or a terminal, and as files.
 
 A table that people read has rows of cells, each a text with the number behind it. The tables of a
 report and those that commands print are built from these classes. Files are CSV, JSON, Parquet or
@@ -13,7 +13,6 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -169,67 +168,6 @@ def _guarded(cell: Any) -> Any:
         return cell
     number = parse_number(cell)
     return cell if number is not None and number == number else f"'{cell}"
-
-
-# HTML
-
-#: Red, green and blue of the best and of the worst cell of a row.
-_GREEN, _RED = (76, 175, 80), (229, 83, 75)
-#: Texts up to this length are not wrapped in a sortable table.
-_SHORT = 18
-
-
-def sortable_html(table: Table) -> str:
-    """Return a ``<table>`` that the script of a report can sort: cells carry their numbers."""
-    return (
-        f'<table data-sortable id="{escape(table.name)}">\n'
-        f"<caption>{escape(table.title)}</caption>\n{html_body(table, sortable=True)}\n</table>"
-    )
-
-
-def html_body(table: Table, *, sortable: bool) -> str:
-    """Return head and body of a table; only a sortable one has classes and values in its cells."""
-    families = "".join(f'<th colspan="{span}">{escape(name)}</th>' for name, span in table.families)
-    above = f"<tr><th></th>{families}</tr>" if families else ""
-    names = "".join(_html_heading(column, sortable) for column in table.columns)
-    rows = "".join(_html_row(row, table.columns, sortable) for row in table.rows)
-    return f"<thead>{above}<tr>{names}</tr></thead>\n<tbody>{rows}</tbody>"
-
-
-def _html_heading(column: Heading, sortable: bool) -> str:
-    if not sortable:
-        return f"<th>{escape(column.name)}</th>"
-    numeric = ' class="n"' if column.numeric else ""
-    return f'<th scope="col"{numeric}><button type="button">{escape(column.name)}</button></th>'
-
-
-def _html_row(row: Row, columns: Sequence[Heading], sortable: bool) -> str:
-    kind = "" if row.kind == "plain" else f' class="{row.kind}"'
-    cells = []
-    for place, (cell, column) in enumerate(zip(row.cells, columns, strict=True)):
-        tag, scope = ("td", "") if place else ("th", ' scope="row"')
-        details = _sort_attributes(cell, column) if sortable else ""
-        cells.append(f"<{tag}{scope}{details}{_html_colour(cell.shade)}>{_html_text(cell)}</{tag}>")
-    return f"<tr{kind}>{''.join(cells)}</tr>\n"
-
-
-def _sort_attributes(cell: Cell, column: Heading) -> str:
-    kind = "n" if column.numeric else "short" if len(cell.text) <= _SHORT else ""
-    attributes = f' class="{kind}"' if kind else ""
-    return attributes if cell.value is None else f'{attributes} data-value="{cell.value}"'
-
-
-def _html_text(cell: Cell) -> str:
-    text = escape(cell.text)
-    text = f"<b>{text}</b>" if cell.best else text
-    return f"{text}<sup>{escape(cell.mark)}</sup>" if cell.mark else text
-
-
-def _html_colour(shade: float | None) -> str:
-    if shade is None:
-        return ""
-    red, green, blue = _GREEN if shade >= 0 else _RED
-    return f' style="background:rgba({red},{green},{blue},{0.65 * abs(shade):.2f})"'
 
 
 # Terminal

@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -158,6 +158,23 @@ class ColumnTemplates:
         """The effective number of training rows of each column and class, shape (d, k)."""
         sizes: Array = self.counts.sum(axis=2)
         return sizes
+
+    def with_rows(
+        self, X: Any, labels: Indices, weights: Array | None, clusters: Indices | None
+    ) -> ColumnTemplates:
+        """Return the templates with labelled rows counted that training did not have.
+
+        Parameters are those of :func:`learn_columns`; the bins stay.
+        """
+        by_class, n_bins = (
+            ClassCounts(labels, self.n_classes, weights, clusters),
+            self.counts.shape[2],
+        )
+        added = [
+            by_class.of(codes, n_bins, column.is_ordered)
+            for codes, column in zip(self.codes(X).T, self.columns, strict=True)
+        ]
+        return replace(self, counts=self.counts + np.array(added))
 
     def codes(self, X: Any) -> Codes:
         """Return the bin of every row and column, shape (m, d).
