@@ -55,7 +55,7 @@ from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
 from kdey.rows import RowMap
 from kdey.tables.schema import TableSchema
 
-__all__ = ["TRUSTED", "describe", "load", "save"]
+__all__ = ["describe", "load", "save"]
 
 _TREE = "quantifier.json"
 #: Name of the description of an object inside an archive of skops.
