@@ -102,7 +102,7 @@ class Moved:
             if method.__name__ == "shuffle":
                 scored = task(self._some_rows)
                 held = scored.memory_usage(index=False, deep=True).sum()
-                self.shuffled = float(held) / int(scored["is row"].sum())
+                self.shuffled = float(held) / len(self._some_rows)
             made = method(engine, task, *args)
             self.received += sum(len(pickle.dumps(part)) for part in made)
             return made
@@ -190,7 +190,7 @@ def measure(kind: str, folder: Path, n_rows: int) -> None:
     import kdey
     from kdey.groups.cluster import Dask, Spark
 
-    first = pd.read_parquet(folder / "parts" / "000.parquet").head(1_000)
+    first = pd.read_parquet(folder / "parts" / "000.parquet").head(20_000)
     moved, workers = Moved(first), Workers()
     for engine in (Dask, Spark):
         moved.watch(engine)

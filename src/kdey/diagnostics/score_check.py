@@ -111,7 +111,7 @@ class FitCheck(Shown, FitVerdict):
         Positions of the checked instances in the bag, ascending.
     unknown_share : float or None
         At least this share of the bag belongs to no training class, by the scores alone; see
-        :func:`kdey.diagnostics.column_check_bound`. None if ``cross_fitted`` is False, because
+        :func:`kdey.diagnostics.unknown_share_bound`. None if ``cross_fitted`` is False, because
         scores of different models cannot be compared in this way.
 
     See Also

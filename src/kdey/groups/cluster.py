@@ -565,7 +565,9 @@ class Spark(Cluster):
     ) -> list[Any]:
         """Score partitions, bring groups together and return what answering makes of them."""
         scored = self._picked(columns).mapInPandas(_each(scoring), "bucket bigint, part string")
-        made = scored.groupBy("bucket").applyInPandas(_whole(answering), "made binary").collect()
+        # By number, or Spark would put small buckets together and answer them one after another.
+        grouped = scored.repartition(n_buckets, "bucket").groupBy("bucket")
+        made = grouped.applyInPandas(_whole(answering), "made binary").collect()
         return [pickle.loads(row["made"]) for row in made]
 
 
