@@ -101,4 +101,4 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"index": [], "mathematics": []}
+html_sidebars = {"index": [], "get-started": [], "try/index": [], "mathematics": []}
