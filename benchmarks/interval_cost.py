@@ -4,8 +4,8 @@ Run with ``python benchmarks/interval_cost.py`` (a minute): bags of 100, 2,000 t
 one thread, processor time per bag; PACC shares its moments between bags, EMQ stands for the
 likelihood methods. ``--many`` (minutes): one bag of 5,000 and 20 labels of each of up to 1,000
 classes, processor time of the first and the second estimate, and peak memory, a process for each.
-``--coverage N``: coverage of N redraws of training set and bag, by the profile and by the linear
-estimates that take its place where classes are many; the summary goes to
+``--coverage N``: coverage of N redraws of training set and bag, by the profile and by the
+directions that take its place where classes are many; the summary goes to
 ``results/many_classes.csv``.
 """
 
@@ -37,7 +37,7 @@ MANY = (60, 120, 200, 500, 1_000)
 SETTINGS = ((60, 20, 1.5), (60, 20, 3.0), (60, 6, 2.0), (150, 20, 2.0), (150, 10, 2.0))
 METHODS = {"PACC": PACC, "EMQ": lambda: EMQ(calibration="bcts")}
 #: From ways to the largest number of classes that has the profile.
-WAYS = {"profile": MOST_CLASSES, "linear": 0}
+WAYS = {"profile": MOST_CLASSES, "directions": 0}
 SUMMARY = RESULTS / "many_classes.csv"
 
 

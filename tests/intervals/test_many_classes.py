@@ -10,7 +10,7 @@ import pytest
 from kdey import EMQ, PACC
 from kdey.intervals import analytic, compute
 from kdey.intervals.many_classes import (
-    linear_intervals,
+    directed_intervals,
     many_bag_moments,
     many_training_moments,
 )
@@ -160,8 +160,8 @@ def test_many_equations_are_one_by_one() -> None:
         np.full(3, np.inf),
         [moments],
     )
-    together = linear_intervals(given, 0.025, np.ones(3))
-    alone = linear_intervals(
+    together = directed_intervals(given, 0.025, np.ones(3))
+    alone = directed_intervals(
         MomentEquations(
             q.T[1:2], given.estimates[1:2], sizes[1:2], given.bag_sizes[1:2], given.units[1:2],
             [moments],

@@ -38,7 +38,7 @@ from kdey.intervals.bootstrap import (
     replicated_bags,
 )
 from kdey.intervals.estimate import Decisions, Estimates
-from kdey.intervals.many_classes import linear_intervals
+from kdey.intervals.many_classes import directed_intervals
 from kdey.intervals.moments import MOST_CLASSES, MomentEquations
 from kdey.intervals.profile import profile_intervals, student_tail, wilson
 from kdey.intervals.region import Uncertainty, UnknownUncertainty
@@ -65,9 +65,9 @@ FEW_CLUSTERS_NOTE = (
 )
 #: The note of analytic intervals of many classes.
 MANY_CLASSES_NOTE = (
-    "{classes:,} classes are too many for the profile of the likelihood: the interval of each "
-    "follows from a linear estimate of its share, and is wider where classes have fewer than ten "
-    "labels"
+    "{classes:,} classes are too many to look for the nearest prevalence at every end of an "
+    "interval: ends are looked for along one direction for each class, and are up to a tenth "
+    "closer or wider on average"
 )
 _NOT_DIFFERENTIABLE = (
     "method='analytic' needs a matching that recovers the prevalence of a mixture of the training "
@@ -248,7 +248,7 @@ def _analytic_intervals(
 ) -> Intervals:
     """Return the intervals that follow from the moment equation."""
     tail = options.tail(model.n_classes)
-    intervals = profile_intervals if model.n_classes <= MOST_CLASSES else linear_intervals
+    intervals = profile_intervals if model.n_classes <= MOST_CLASSES else directed_intervals
     low, high, corrected = intervals(equations, tail, bags.unseen, n_threads)
 
     def uncertainty_of(number: int) -> Uncertainty:

@@ -10,18 +10,16 @@ For any shares w and any matrix U the sums and variances
 
 are products of the rows, whatever is added to C_l where labels are few.
 
-**Intervals.** Let V be the covariance at the moment estimate :math:`\hat x`, which is one quadratic
-program. As long as the same classes take part, the share of class i that fits best is linear in q,
-with the weights :math:`u_i = s_i d_i' T' V^{-1}`, where :math:`d_i` is how the shares move along
-with that of class i and :math:`s_i = 1 / (d_i' T' V^{-1} T d_i)`. Whatever the weights,
-:math:`u_i'q` has the variance :math:`v_i(t) = u_i' V(t) u_i` if the share is t and the others share
-the rest as estimated. The interval has all t with
+**Intervals.** With Q, v(t) and c(t) as in ``profile.py`` the interval of class i has all t with
 
-.. math:: (t - c_i)^2 - (\hat x_i - c_i)^2 \le c(t)^2 v_i(t)
+.. math:: Q(a_i(t)) - Q(\hat x) \le c(t)^2 \, v(t) / v_0
 
-as in ``profile.py`` with the other classes free. Here :math:`c_i = \hat x_i` for a class that takes
-part; for one that does not, it is how far below zero the data would like it to be. Classes that are
-absent by less than ``NEARLY`` standard errors count as taking part.
+where the profile has the least Q of all prevalences with this share, and we that of one:
+:math:`a_i(t)` lies in the direction :math:`d_i` from the moment estimate :math:`\hat x`, with zero
+for shares that would be negative. :math:`d_i` says how the shares move along with that of class i
+at the least rise of Q, if those classes take part that have a share in :math:`\hat x`. A second
+direction has those classes take part as well that are absent by less than ``NEARLY`` standard
+errors; the smaller Q counts.
 """
 
 from __future__ import annotations
@@ -48,11 +46,13 @@ from kdey.intervals.moments import (
     smoothed,
     unstable_factors,
 )
-from kdey.intervals.profile import RIDGE, ShareVariances, crossings, invertible, t_quantile
+from kdey.intervals.profile import RIDGE, Chunk, ShareVariances, crossings, invertible, t_quantile
 from kdey.matching.sqp import solve_programs
 
 #: Rows whose products are held at once.
 CHUNK = 4_096
+#: Standard errors from the moment estimate at which ends are first looked for.
+REACH = 2.5
 #: Standard errors below zero up to which an absent class takes part.
 NEARLY = 2.0
 
@@ -235,7 +235,7 @@ def many_bag_moments(rows: Array, weights: Array, prevalence: Array) -> ManyMome
     return ManyMoments(matrix, np.empty((0, *matrix.shape)), known, freedom, within=within)
 
 
-def linear_intervals(
+def directed_intervals(
     equations: MomentEquations, tail: float, unseen: Array, n_threads: int = 1
 ) -> tuple[Array, Array, Array]:
     """Return the intervals of many classes, and the moment estimates.
@@ -285,9 +285,10 @@ def _intervals(
         x = _program(gram, linear, mix, n_threads)
     slope = gram @ x - linear
     few, more = _moves(gram, x, slope)
-    scales = 1.0 / np.maximum(((few @ gram) * few).sum(axis=1), 1e-300)
-    variances = _variances(moments, scales[:, None] * (few @ solved[:, :-1].T), mix, m, unseen)
-    variances = replace(variances, units=np.full(len(x), equations.units[number]))
+    chunk = Chunk.of(equations, slice(number, number + 1), np.array([unseen]))
+    rest = mix * (1.0 - np.eye(len(x)))
+    rest /= rest.sum(axis=1, keepdims=True)
+    variances = ShareVariances.of(chunk, mix[None], rest[None])
 
     def excess(classes: Indices, t: Array) -> Array:
         distance = np.full(len(t), np.inf)
@@ -295,14 +296,13 @@ def _intervals(
             moved = _inside(x, moves[classes], classes, t) - x
             found = ((moved @ gram) * moved).sum(axis=1) + 2.0 * moved @ slope
             distance = np.minimum(distance, np.maximum(found, 0.0))
-        scale = variances.value(classes, t) / scales[classes]
-        quantile = t_quantile(tail, variances.freedom(classes, t))
-        return np.asarray(np.sqrt(distance / np.maximum(scale, 1e-300)) / quantile - 1.0)
+        scaled = np.sqrt(distance / variances.scale(classes, t))
+        return np.asarray(scaled / t_quantile(tail, variances.freedom(classes, t)) - 1.0)
 
     classes, ends = np.tile(np.arange(len(x)), 2), np.repeat([0.0, 1.0], len(x))
-    reach = np.sqrt(variances.value(np.arange(len(x)), x))
-    far = np.clip(np.tile(x, 2) + 2.5 * np.where(ends > 0.0, 1.0, -1.0) * np.tile(reach, 2), 0, 1)
-    inside = np.full(len(classes), -1.0)
+    lengths = 1.0 / np.sqrt(np.maximum(((few @ gram) * few).sum(axis=1), 1e-300))
+    reach = np.tile(REACH * lengths, 2) * np.where(ends > 0.0, 1.0, -1.0)
+    far, inside = np.clip(np.tile(x, 2) + reach, 0.0, 1.0), np.full(len(classes), -1.0)
     low, high = crossings(excess, classes, np.tile(x, 2), inside, far, ends).reshape(2, -1)
     return low, high, x
 

@@ -95,7 +95,7 @@ def profile_intervals(
     shares = np.broadcast_to(np.asarray(unseen, dtype=np.float64), len(low))
     for start in range(0, len(low), step):
         run = slice(start, start + step)
-        chunk = _Chunk.of(equations, run, shares[run])
+        chunk = Chunk.of(equations, run, shares[run])
         faces = _Faces.of(chunk, tail, n_threads)
         middle[run] = faces.minimum
         low[run], high[run] = faces.intervals()
@@ -103,7 +103,7 @@ def profile_intervals(
 
 
 @dataclass(frozen=True, eq=False)
-class _Chunk:
+class Chunk:
     """The moment equations of B bags as stacks of arrays; see :class:`MomentEquations`."""
 
     means: Array
@@ -124,7 +124,8 @@ class _Chunk:
     unseen: Array
 
     @classmethod
-    def of(cls, equations: MomentEquations, run: slice, unseen: Array) -> _Chunk:
+    def of(cls, equations: MomentEquations, run: slice, unseen: Array) -> Chunk:
+        """Return the equations of a run of bags."""
         means = equations.means[run]
         shared = len(equations.moments) == 1
 
@@ -135,7 +136,7 @@ class _Chunk:
             return np.stack([getattr(item, name) for item in equations.moments[run]])
 
         matrix, covariances = stack("matrix"), stack("covariances")
-        if (unseen > 0.0).any():
+        if covariances.shape[1] and (unseen > 0.0).any():
             # The labels of the bag are a draw, too: T (diag a - a a') T', of which the first term
             # has the form of the covariances.
             equal = shared and bool((unseen == unseen[0]).all())
@@ -257,7 +258,7 @@ class ShareVariances:
     units: Array
 
     @classmethod
-    def of(cls, chunk: _Chunk, mix: Array, rest: Array) -> ShareVariances:
+    def of(cls, chunk: Chunk, mix: Array, rest: Array) -> ShareVariances:
         """Return the variances if the others share the rest as ``rest`` (B, k, k) says.
 
         V was taken at ``mix``, shape (B, k).
@@ -335,7 +336,7 @@ class _Faces:
 
     Attributes
     ----------
-    chunk : _Chunk
+    chunk : Chunk
     minimum : array of shape (B, k)
         The moment estimates.
     slope : array of shape (B, k)
@@ -355,7 +356,7 @@ class _Faces:
     n_threads : int
     """
 
-    chunk: _Chunk
+    chunk: Chunk
     minimum: Array
     slope: Array
     variances: ShareVariances
@@ -368,7 +369,7 @@ class _Faces:
     n_threads: int
 
     @classmethod
-    def of(cls, chunk: _Chunk, tail: float, n_threads: int) -> _Faces:
+    def of(cls, chunk: Chunk, tail: float, n_threads: int) -> _Faces:
         """Return the faces of all bags and classes."""
         minimum, mix, gram, slope = chunk.moment_estimates(n_threads)
         n_bags, k = minimum.shape
