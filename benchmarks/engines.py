@@ -2,11 +2,13 @@
 
 Two million rows in 2,000 groups, one of which has half of them; all groups lie in all partitions.
 Weights, clusters, labels and merged classes are in use. Every source is read by a process of its
-own; printed are seconds, the most memory of that process (the driver) and of its workers, bytes
-that came to the driver per row, and the largest difference from the frame in memory.
+own; printed are seconds, processor seconds of all processes, the most memory of that process (the
+driver) and of its workers, bytes that engines shuffled and that came to the driver, both per row,
+and the largest difference from the frame in memory.
 
     python benchmarks/engines.py                               # of this size
     python benchmarks/engines.py --rows 100000 --groups 200    # in a few minutes
+    python benchmarks/engines.py --rows 20000000 --groups 10000 --largest 0.05 --only dask spark
     python benchmarks/engines.py --only frame dask --folder /tmp/engines
 
 Spark needs a JVM (``apt-get install openjdk-17-jre-headless``) and ``pip install pyspark``; Dask is
@@ -20,7 +22,6 @@ import argparse
 import json
 import os
 import pickle
-import resource
 import signal
 import subprocess
 import sys
@@ -49,9 +50,9 @@ CLOSE, TOLERANCE = ("estimate", "low", "high", "classify_and_count", "prediction
 EQUAL = ("class", "n", "n_missing", "fit_p_value", "n_labels", "label_shift_p_value", "status")
 
 
-def rows_of(n: int, n_groups: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Return rows of all groups; half of them are of the first."""
-    group = np.where(rng.random(n) < 0.5, 0, rng.integers(1, n_groups, n))
+def rows_of(n: int, n_groups: int, largest: float, rng: np.random.Generator) -> pd.DataFrame:
+    """Return rows of all groups, of which the first has a share of its own."""
+    group = np.where(rng.random(n) < largest, 0, rng.integers(1, n_groups, n))
     y = (rng.random(n)[:, None] > np.array([0.2, 0.6])).sum(axis=1)
     y = np.where(rng.random(n) < (group % 7) / 10, 0, y)
     frame = pd.DataFrame(rng.normal(size=(n, 3)) + 1.3 * np.eye(3)[y], columns=FEATURES).round(9)
@@ -63,7 +64,7 @@ def rows_of(n: int, n_groups: int, rng: np.random.Generator) -> pd.DataFrame:
     return frame
 
 
-def prepare(folder: Path, n_rows: int, n_groups: int) -> None:
+def prepare(folder: Path, n_rows: int, n_groups: int, largest: float) -> None:
     """Fit the model, and write the rows: a folder of partitions, a Parquet file and a CSV file."""
     from sklearn.linear_model import LogisticRegression
 
@@ -78,18 +79,18 @@ def prepare(folder: Path, n_rows: int, n_groups: int) -> None:
     (folder / "parts").mkdir()
     for number in range(PARTITIONS):
         size = n_rows * (number + 1) // PARTITIONS - n_rows * number // PARTITIONS
-        frame = rows_of(size, n_groups, np.random.default_rng([1, number]))
+        frame = rows_of(size, n_groups, largest, np.random.default_rng([1, number]))
         frame.to_parquet(folder / "parts" / f"{number:03d}.parquet", index=False)
     whole = pd.read_parquet(folder / "parts")
     whole.to_parquet(folder / "rows.parquet", index=False, row_group_size=100_000)
     whole.to_csv(folder / "rows.csv", index=False)
 
 
-class Received:
-    """Counts the bytes that engines bring to this process."""
+class Moved:
+    """Counts the bytes that engines bring to this process, and those of a row that they shuffle."""
 
-    def __init__(self) -> None:
-        self.n_bytes = 0
+    def __init__(self, some_rows: pd.DataFrame) -> None:
+        self.received, self.shuffled, self._some_rows = 0, 0.0, some_rows
 
     def watch(self, engine: type) -> None:
         """Count what the methods of an engine return."""
@@ -97,19 +98,24 @@ class Received:
             setattr(engine, name, self._counting(getattr(engine, name)))
 
     def _counting(self, method: Any) -> Any:
-        def counted(*args: Any) -> Any:
-            made = method(*args)
-            self.n_bytes += sum(len(pickle.dumps(part)) for part in made)
+        def counted(engine: Any, task: Any, *args: Any) -> Any:
+            if method.__name__ == "shuffle":
+                scored = task(self._some_rows)
+                held = scored.memory_usage(index=False, deep=True).sum()
+                self.shuffled = float(held) / len(self._some_rows)
+            made = method(engine, task, *args)
+            self.received += sum(len(pickle.dumps(part)) for part in made)
             return made
 
         return counted
 
 
 class Workers:
-    """Watches the memory of the processes that this one has started."""
+    """Watches the memory and the time of the processes that this one has started."""
 
     def __init__(self) -> None:
         self.most: dict[int, tuple[str, int]] = {}
+        self.times: dict[int, float] = {}
         threading.Thread(target=self._watch, daemon=True).start()
 
     def _watch(self) -> None:
@@ -118,9 +124,10 @@ class Workers:
         while True:
             for child in psutil.Process().children(recursive=True):
                 try:
-                    name, held = child.name(), child.memory_info().rss
+                    name, held, times = child.name(), child.memory_info().rss, child.cpu_times()
                 except psutil.NoSuchProcess:
                     continue
+                self.times[child.pid] = times.user + times.system
                 self.most[child.pid] = (name, max(held, self.most.get(child.pid, ("", 0))[1]))
             time.sleep(0.2)
 
@@ -183,9 +190,10 @@ def measure(kind: str, folder: Path, n_rows: int) -> None:
     import kdey
     from kdey.groups.cluster import Dask, Spark
 
-    received, workers = Received(), Workers()
+    first = pd.read_parquet(folder / "parts" / "000.parquet").head(20_000)
+    moved, workers = Moved(first), Workers()
     for engine in (Dask, Spark):
-        received.watch(engine)
+        moved.watch(engine)
     q = kdey.load(folder / "model.kdey")
     with source(kind, folder) as table:
         start = time.perf_counter()
@@ -194,12 +202,23 @@ def measure(kind: str, folder: Path, n_rows: int) -> None:
     made.to_frame("pandas").to_parquet(folder / f"{kind}.answers.parquet")
     cost = {
         "seconds": seconds,
-        "driver": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
+        "processor": time.process_time() + sum(workers.times.values()),
+        "driver": most_memory() / 1e6,
         "workers": workers.peak(java=False),
         "jvm": workers.peak(java=True),
-        "bytes per row": received.n_bytes / n_rows,
+        "shuffled": moved.shuffled,
+        "received": moved.received / n_rows,
     }
     (folder / f"{kind}.json").write_text(json.dumps(cost))
+
+
+def most_memory() -> int:
+    """Return the most bytes that this program has held.
+
+    ``ru_maxrss`` would count what the process that started it held then, too.
+    """
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(status.split("VmHWM:")[1].split()[0])
 
 
 def differences(made: pd.DataFrame, expected: pd.DataFrame) -> tuple[float, list[str]]:
@@ -229,8 +248,8 @@ def _same(a: pd.Series, b: pd.Series) -> bool:
 def show(kinds: list[str], folder: Path) -> bool:
     """Print what each source cost, and how far its table is from that of the frame."""
     print(
-        f"{'source':8} {'seconds':>8} {'driver MB':>10} {'worker MB':>10} {'JVM MB':>8} "
-        f"{'bytes/row':>10} {'difference':>11}  wrong"
+        f"{'source':8} {'seconds':>8} {'processor':>9} {'driver MB':>10} {'worker MB':>10} "
+        f"{'JVM MB':>8} {'shuffled':>9} {'received':>9} {'difference':>11}  wrong"
     )
     expected, good = pd.read_parquet(folder / "frame.answers.parquet"), True
     for kind in kinds:
@@ -239,9 +258,9 @@ def show(kinds: list[str], folder: Path) -> bool:
         largest, wrong = differences(table, expected)
         good &= not wrong
         print(
-            f"{kind:8} {cost['seconds']:8.1f} {cost['driver']:10.0f} {cost['workers']:10.0f} "
-            f"{cost['jvm']:8.0f} {cost['bytes per row']:10.2f} {largest:11.1e}  "
-            f"{', '.join(wrong) or '-'}"
+            f"{kind:8} {cost['seconds']:8.1f} {cost['processor']:9.1f} {cost['driver']:10.0f} "
+            f"{cost['workers']:10.0f} {cost['jvm']:8.0f} {cost['shuffled']:9.1f} "
+            f"{cost['received']:9.2f} {largest:11.1e}  {', '.join(wrong) or '-'}"
         )
     return good
 
@@ -250,6 +269,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--groups", type=int, default=2_000)
+    parser.add_argument("--largest", type=float, default=0.5, help="share of the first group")
     parser.add_argument("--only", nargs="+", choices=SOURCES, default=list(SOURCES))
     parser.add_argument("--folder", type=Path, help="keep the tables here (default: nowhere)")
     parser.add_argument("--one", choices=SOURCES, help=argparse.SUPPRESS)
@@ -262,7 +282,7 @@ def main() -> None:
         folder = asked.folder or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "rows.csv").exists():
-            prepare(folder, asked.rows, asked.groups)
+            prepare(folder, asked.rows, asked.groups, asked.largest)
         print(f"{asked.rows:,} rows in {asked.groups:,} groups", flush=True)
         for kind in kinds:
             call = [sys.executable, __file__, "--one", kind, "--folder", str(folder)]

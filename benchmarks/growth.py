@@ -177,7 +177,7 @@ def draw(points: list[dict[str, Any]]) -> None:
     from matplotlib.ticker import FuncFormatter, NullLocator
 
     from kdey.plots.style import new_figure, remove_clutter
-    from kdey.report.drawing import COLOURS
+    from kdey.report.page import COLOURS
 
     models = {stage: fit_model(points, stage) for stage in TERMS}
     figure = new_figure(11.0, 4.0)

@@ -342,7 +342,7 @@ def table() -> None:
 def figure() -> None:
     """Draw error and coverage against the number of labels, the mean over sets, by shift."""
     from kdey.plots.style import REFERENCE, new_figure, remove_clutter
-    from kdey.report.drawing import COLOURS
+    from kdey.report.page import COLOURS
 
     rows = [row for row in read_summary(SUMMARY) if row["method"] == "EMQ-BCTS"]
     figure = new_figure(13, 5)

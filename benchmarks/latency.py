@@ -1,4 +1,4 @@
-"""Time one bag of posteriors, as a service would meet it, beside the same method elsewhere.
+"""Time one bag, as a service would meet it, beside the same method elsewhere.
 
 Run with ``OPENBLAS_NUM_THREADS=1 python benchmarks/latency.py``. Each cell is the median and the
 99th percentile of single calls on one thread, in microseconds of processor time: on a shared
@@ -7,20 +7,30 @@ where a call takes longer than 7 ms. Every library gets the same training
 posteriors and the same bags; libraries that are not installed have empty cells. QuaPy and
 mlquantify are fitted with a classifier that hands posteriors through, and are then called by
 ``aggregate``; quantificationlib takes predictions itself.
+
+With ``--loaded``, models are fitted on 2,000 rows of ten features, saved and loaded again, and 1
+and 8 threads ask for the shares of 200 rows as often as they can: median and 99th percentile of the
+wall clock, answers a second, and processor time of an answer; ``scoring`` is what its classifiers
+take.
 """
 
 from __future__ import annotations
 
 import argparse
+import pickle
+import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
 
 import kdey
 from kdey import native
@@ -154,13 +164,87 @@ def one_query(rng: np.random.Generator, seconds: float) -> str:
     )
 
 
+#: Rows of one question, columns, and threads of a service.
+QUESTION, COLUMNS, THREADS = 200, 10, (1, 8)
+
+
+def loaded_models(X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+    """Return models that were fitted, written and read again."""
+    made: dict[str, Any] = {
+        "Quantifier": kdey.Quantifier(random_state=0),
+        "KDEyML": kdey.KDEyML(LogisticRegression(), random_state=0),
+        "PACC": kdey.PACC(LogisticRegression(), random_state=0),
+    }
+    models = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, q in made.items():
+            kdey.save(q.fit(X, y), Path(folder) / "model.kdey")
+            models[name] = kdey.load(Path(folder) / "model.kdey")
+    for name in ("KDEyML", "PACC"):
+        try:
+            kind = getattr(import_module("quapy.method.aggregative"), name)
+        except ImportError:
+            continue
+        models[f"{name} of QuaPy"] = pickle.loads(
+            pickle.dumps(kind(LogisticRegression()).fit(X, y))
+        )
+    return models
+
+
+def serve(answer: Answer, bags: list[np.ndarray], n_threads: int, seconds: float) -> list[str]:
+    """Return p50, p99, answers a second and processor time of an answer, of so many threads."""
+    taken: list[float] = []
+    end = time.perf_counter() + seconds
+
+    def ask(number: int) -> None:
+        while time.perf_counter() < end:
+            start = time.perf_counter()
+            answer(bags[(number + len(taken)) % len(bags)])
+            taken.append(time.perf_counter() - start)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(n_threads)]
+    begin, processor = time.perf_counter(), time.process_time()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    rate = len(taken) / (time.perf_counter() - begin)
+    each = 1e3 * (time.process_time() - processor) / len(taken)
+    middle, high = 1e3 * np.quantile(taken, [0.5, 0.99])
+    return [*map(significant, (middle, high, rate, each))]
+
+
+def print_loaded(seconds: float) -> None:
+    """Print the times of loaded models that answer in threads."""
+    rng = np.random.default_rng(0)
+    y = np.arange(2_000) % 3
+    means = rng.normal(0.0, 0.6, (3, COLUMNS))
+    X = means[y] + rng.normal(size=(len(y), COLUMNS))
+    bags = [means[rng.integers(3, size=QUESTION)] for _ in range(50)]
+    bags = [bag + rng.normal(size=bag.shape) for bag in bags]
+    rows = []
+    for name, q in loaded_models(X, y).items():
+        asked: dict[str, Answer] = {"predict": q.predict}
+        if hasattr(q, "estimate"):
+            asked = {"scoring": q.model_.points, **asked, "estimate": q.estimate}
+        for call, answer in asked.items():
+            answer(bags[0])
+            rows += [[name, call, str(n), *serve(answer, bags, n, seconds)] for n in THREADS]
+    head = ["model", "call", "threads", "p50, ms", "p99, ms", "answers/s", "processor, ms"]
+    print(markdown(head, rows))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--classes", type=int, default=3)
     parser.add_argument("--training", type=int, default=2000)
     parser.add_argument("--seconds", type=float, default=0.15, help="processor time of each cell")
+    parser.add_argument("--loaded", action="store_true", help="a service in threads instead")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if options.loaded:
+        print_loaded(seconds=20 * options.seconds)
+        return
     rng, k = np.random.default_rng(0), options.classes
     P, y = draw(rng, options.training, k)
     bags = {size: [draw(rng, size, k)[0] for _ in range(50)] for size in SIZES}

@@ -16,13 +16,15 @@ equal groups, groups that differ, groups whose share goes with their size, and g
 but for four *moderate* outliers (two standard errors off in a random class) and a *far* one (85 %
 of it is of the rarest class). Of each we keep how often intervals cover and how wide they are, by
 the kind and the size of a group, for four ways: separate, pooled without setting any group apart,
-pooled with outliers set apart ("average-group"), and valid for each group ("each-group"); and
-whether groups are said not to belong. Chains are short: six draws of the templates, 150 sweeps.
+pooled with outliers set apart ("average-group"), and valid for each group ("each-group"). Chains
+are short: six draws of the templates, 150 sweeps. ``--flags`` keeps of further such tables whether
+groups are said not to belong, or to be alike.
 
 ``--run`` adds splits to ``build/benchmarks/shrinkage.jsonl``, all cells in turn, until there are
 ``--splits``; stopped, it goes on from there. ``--summary`` writes ``results/shrinkage.csv``,
 ``--table`` prints it. ``--kinds`` adds tables until there are ``--splits`` of each kind on each
-set, ``--summary`` writes ``results/outliers.csv``, too, and ``--kinds-table`` prints it. ``--time``
+set (``--flags`` likewise), ``--summary`` writes ``results/outliers.csv`` and
+``results/outlier_flags.csv``, too, and ``--kinds-table`` prints them. ``--time``
 measures 10,000 groups of 30 instances.
 """
 
@@ -32,17 +34,19 @@ import argparse
 import json
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cases import quiet
 from kdey.bags import Bags, offsets_of
-from kdey.bayes.each_group import LEVELS, SeparateEnds, lean_on_others
+from kdey.bayes.each_group import LEVELS, OtherGroups, SeparateEnds, lean_on_others
 from kdey.bayes.pooling import GroupTree, ShrunkGroups, shrink_groups
 from kdey.bayes.sampling import TemplateDraws
+from kdey.groups import differ
 from kdey.native import thread_count
 from labelled import make_quantifier, split
 from summaries import RAW, RESULTS, read_raw, read_summary, update_summary
@@ -64,11 +68,14 @@ MEANS = (
 )
 
 KINDS_FILE, KINDS_SUMMARY = RAW / "outliers.jsonl", RESULTS / "outliers.csv"
+FLAGS_FILE, FLAGS_SUMMARY = RAW / "outlier_flags.jsonl", RESULTS / "outlier_flags.csv"
+FLAGS = ("far flagged", "other flagged", "alike")
 KINDS_SETS = ("uci-multi/academic-success", "uci-extra/page-blocks", "uci-binary/spambase")
 #: Kinds of tables, by the concentration of their groups.
 TABLES = {"outlier": 200.0, "equal": 1e6, "mixed": 200.0, "different": 10.0}
 #: Splits of each set.
 KINDS_SPLITS, KINDS_GROUPS, MODERATE, FAR = 10, 30, slice(0, 4), 5
+TAIL = 0.025
 WAYS = ("separate", "pooled", "average-group", "each-group")
 EFFORT = {"n_templates": 6, "n_sweeps": 150, "n_rounds": 2}
 
@@ -175,31 +182,23 @@ def outcome_of_kind(name: str, table: str, seed: int) -> dict[str, float]:
     quantifier, pool, members = scored(name, FIRST_SPLIT + seed % KINDS_SPLITS)
     rng = np.random.default_rng([30, KINDS_SETS.index(name), sorted(TABLES).index(table), seed])
     truth, sizes, positions = draw_kinds(members, table, rng)
-    posteriors, tail, made = pool[positions], 0.025, {}
+    posteriors, made = pool[positions], {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        bags = Bags(np.arange(len(positions)), offsets_of(sizes), len(positions))
-        found = [
-            quantifier.estimate_posteriors(
-                posteriors, bags, check_fit=False, confidence=1.0 - 2.0 * tail * level
-            )
-            for level in LEVELS
-        ]
-        ends = SeparateEnds.of(found[0].estimate, [(e.low, e.high) for e in found], tail)
-        made["separate"] = found[LEVELS.index(1.0)]
+        made["separate"], ends = separate_ends(quantifier, posteriors, sizes)
         templates, tree = TemplateDraws.of(quantifier), GroupTree.of(sizes)
         plain = shrink_groups(templates, posteriors, tree, random_state=seed, **EFFORT)
         for way in WAYS[2:]:
             made[way] = lean_on_others(
-                *(templates, posteriors, sizes, ends, tail),
+                *(templates, posteriors, sizes, ends, TAIL),
                 **{"covers": way, "random_state": seed, **EFFORT},
             )
     shown = {way: (e.estimate, e.low, e.high) for way, e in made.items()}
-    shown["pooled"] = (plain.estimate(), *plain.interval(tail))
+    shown["pooled"] = (plain.estimate(), *plain.interval(TAIL))
     kinds = np.full(KINDS_GROUPS, "typical", dtype=object)
     if table == "outlier":
         kinds[MODERATE], kinds[FAR] = "moderate", "far"
-    belongs, out = kinds != "far", {}
+    out = {}
     for way, (estimate, low, high) in shown.items():
         covered = ((low <= truth) & (truth <= high)).mean(axis=1)
         width, error = (high - low).mean(axis=1), np.abs(estimate - truth).mean(axis=1)
@@ -209,20 +208,58 @@ def outcome_of_kind(name: str, table: str, seed: int) -> dict[str, float]:
                 if own.any():
                     for what, values in zip(MEASURES, (covered, width, error), strict=True):
                         out[f"{kind} {size} {way} {what}"] = float(values[own].mean())
-    strange, alike = made["each-group"].strange, made["each-group"].alike
-    out["far flagged"] = float(strange[~belongs].all())
-    out["other flagged"] = float(strange[belongs].any())
-    return out | {"alike": float(alike)}
+    return out
+
+
+def flags_of_kind(name: str, table: str, seed: int) -> dict[str, float]:
+    """Return what is said of the groups of a table of a kind."""
+    quantifier, pool, members = scored(name, FIRST_SPLIT + seed % KINDS_SPLITS)
+    rng = np.random.default_rng([30, KINDS_SETS.index(name), sorted(TABLES).index(table), seed])
+    _, sizes, positions = draw_kinds(members, table, rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ends = separate_ends(quantifier, pool[positions], sizes)[1]
+        others = OtherGroups.of(ends, sizes, np.zeros(len(sizes), dtype=np.int64))
+        is_large = np.repeat(sizes == 60, sizes)
+        halves = [np.flatnonzero(~is_large), np.flatnonzero(is_large)]
+        by_size = quantifier.estimate_posteriors(pool[positions], halves, check_fit=False)
+        alike = not (others.hint or differ(by_size[0], by_size[1]))
+        if alike:  # the chains decide
+            made = lean_on_others(
+                *(TemplateDraws.of(quantifier), pool[positions], sizes, ends, TAIL),
+                **{"random_state": seed, **EFFORT},
+            )
+            alike = made.alike
+    far = np.arange(KINDS_GROUPS) == (FAR if table == "outlier" else -1)
+    flags = others.strange
+    return {
+        "far flagged": float(flags[far].all()),
+        "other flagged": float(flags[~far].any()),
+        "alike": float(alike),
+    }
+
+
+def separate_ends(quantifier: Any, posteriors: np.ndarray, sizes: np.ndarray) -> tuple[Any, Any]:
+    """Return separate estimates of groups, and the ends of their intervals at all levels."""
+    bags = Bags(np.arange(len(posteriors)), offsets_of(sizes), len(posteriors))
+    found = [
+        quantifier.estimate_posteriors(
+            posteriors, bags, check_fit=False, confidence=1.0 - 2.0 * TAIL * level
+        )
+        for level in LEVELS
+    ]
+    ends = SeparateEnds.of(found[0].estimate, [(e.low, e.high) for e in found], TAIL)
+    return found[LEVELS.index(1.0)], ends
 
 
 MEASURES = ("covered", "width", "error")
 
 
-def run_kinds(tables: int) -> None:
+def run_kinds(tables: int, path: Path, outcome_of: Callable[..., dict[str, float]]) -> None:
     """Add tables of all kinds on all sets in turn."""
     quiet()
-    KINDS_FILE.parent.mkdir(parents=True, exist_ok=True)
-    done = {(row["set"], row["table"], row["seed"]) for row in read_raw(KINDS_FILE)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    done = {(row["set"], row["table"], row["seed"]) for row in read_raw(path)}
     first, *others = TABLES  # those with outliers, then the others in turn
     turns = [(first, seed) for seed in range(tables)]
     turns += [(table, seed) for seed in range(tables) for table in others]
@@ -230,8 +267,8 @@ def run_kinds(tables: int) -> None:
         for name in KINDS_SETS:
             if (name, table, seed) not in done:
                 row = {"set": name, "table": table, "seed": seed}
-                row |= {k: round(v, 5) for k, v in outcome_of_kind(name, table, seed).items()}
-                with KINDS_FILE.open("a", encoding="utf-8") as file:
+                row |= {k: round(v, 5) for k, v in outcome_of(name, table, seed).items()}
+                with path.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(row) + "\n")
 
 
@@ -242,15 +279,29 @@ def summarise_kinds() -> None:
         own = [row for row in rows if row["table"] == table]
         if not own:
             continue
-        flags = {n: np.mean([r[n] for r in own]) for n in ("far flagged", "other flagged", "alike")}
         for name in [name for name in own[0] if name.endswith(" covered")]:
             kind, size, way, _ = name.split(" ")
             values = {w: np.array([r[f"{kind} {size} {way} {w}"] for r in own]) for w in MEASURES}
             line = {"table": table, "kind": kind, "size": size, "way": way, "tables": len(own)}
             line |= {what: f"{column.mean():.4f}" for what, column in values.items()}
             line["se"] = f"{values['covered'].std() / np.sqrt(len(own)):.4f}"
-            lines.append(line | {flag: f"{share:.3f}" for flag, share in flags.items()})
+            lines.append(line)
     update_summary(KINDS_SUMMARY, lines, ("table", "kind", "size", "way"))
+
+
+def summarise_flags() -> None:
+    """Write a line for each kind of table: how often something is said of its groups."""
+    lines, rows = [], list(read_raw(FLAGS_FILE))
+    for table in TABLES:
+        for name in ("all", *KINDS_SETS):
+            own = [r for r in rows if r["table"] == table and name in ("all", r["set"])]
+            shares = {flag: float(np.mean([row[flag] for row in own])) for flag in FLAGS}
+            line = {"table": table, "set": name, "tables": len(own)}
+            for flag, share in shares.items():
+                error = np.sqrt(share * (1.0 - share) / len(own))
+                line |= {flag: f"{share:.3f}", f"{flag}, se": f"{error:.3f}"}
+            lines.append(line)
+    update_summary(FLAGS_SUMMARY, lines, ("table", "set"))
 
 
 def show_kinds() -> None:
@@ -273,11 +324,14 @@ def show_kinds() -> None:
     for way in WAYS:
         print(f"{way}: least covered {min(means[way]):.3f}")
         print(f"{way}: width over separate {np.mean(means[f'{way} width']):.2f}")
-    for table, row in {row["table"]: row for row in rows}.items():
-        print(f"{table} tables: {row['tables']}")
-        print(f"{table}: far group flagged {row['far flagged']}")
-        print(f"{table}: another group flagged {row['other flagged']}")
-        print(f"{table}: groups said to be alike {row['alike']}")
+    print()
+    print("| table | set | tables | far group flagged | another group flagged | said to be alike |")
+    print("|---|---|---|---|---|---|")
+    for row in read_summary(FLAGS_SUMMARY):
+        shown = [f"{row[flag]} ({row[f'{flag}, se']})" for flag in FLAGS]
+        shown[0] = shown[0] if row["table"] == "outlier" else "-"
+        name = row["set"].split("/")[-1]
+        print(f"| {row['table']} | {name} | {row['tables']} | {' | '.join(shown)} |")
 
 
 def cells() -> Iterator[tuple[str, int, int]]:
@@ -381,6 +435,7 @@ def main() -> None:
     parser.add_argument("--summary", action="store_true")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--kinds", action="store_true")
+    parser.add_argument("--flags", action="store_true")
     parser.add_argument("--kinds-table", action="store_true")
     parser.add_argument("--time", action="store_true")
     parser.add_argument("--groups", type=int, default=10_000)
@@ -390,11 +445,15 @@ def main() -> None:
     if arguments.run:
         run(arguments.splits)
     if arguments.kinds:
-        run_kinds(arguments.splits)
+        run_kinds(arguments.splits, KINDS_FILE, outcome_of_kind)
+    if arguments.flags:
+        run_kinds(arguments.splits, FLAGS_FILE, flags_of_kind)
     if arguments.summary and FILE.exists():
         summarise()
     if arguments.summary and KINDS_FILE.exists():
         summarise_kinds()
+    if arguments.summary and FLAGS_FILE.exists():
+        summarise_flags()
     if arguments.kinds_table:
         show_kinds()
     if arguments.table:

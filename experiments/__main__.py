@@ -22,7 +22,7 @@ from experiments.submission import (
     task_quantifier,
     write_submission,
 )
-from experiments.tables import make_tables, write_document, write_tables
+from experiments.tables import make_tables, rule_tables, write_document, write_tables
 from experiments.tasks import find_sources
 from experiments.writers import print_tables
 from kdey.datasets.lequa import TASKS, find_task, load_lequa
@@ -136,16 +136,24 @@ for _name in SETTINGS:
 
 
 @main.command(cls=SpacedCommand)
+@click.option(
+    "--setting", "name", type=click.Choice(["multi", "tweets"]), default="multi", show_default=True
+)
 @_datasets
 @_seeds
 @_jobs
 @_quick
 @_results
 def sensitivity(
-    datasets: tuple[str, ...], seeds: tuple[int, ...], jobs: int, quick: bool, results: Path
+    name: str,
+    datasets: tuple[str, ...],
+    seeds: tuple[int, ...],
+    jobs: int,
+    quick: bool,
+    results: Path,
 ) -> None:
-    """Test error of DM-HD over bins and of KDEy-ML over bandwidths (UCI multiclass)."""
-    setting = SETTINGS["multi"].quick_version() if quick else SETTINGS["multi"]
+    """Test error of DM-HD over bins, and of KDEy-ML over bandwidths and at those of rules."""
+    setting = SETTINGS[name].quick_version() if quick else SETTINGS[name]
     sources = find_sources(setting, datasets, _say)
     with ResultsFile(_file(results, "sensitivity", quick)) as store:
         run_sensitivity(setting, sources, seeds, store, jobs, _say)
@@ -164,6 +172,7 @@ def tables(results: Path, out: Path | None, document: Path | None, quiet: bool) 
     """Make all tables from results files; nothing is run."""
     stored = read_results(*_files(results))
     by_experiment = {name: make_tables(stored, name) for name in SETTINGS}
+    by_experiment["rules"] = rule_tables(stored)
     every = [table for part in by_experiment.values() for table in part]
     if not every:
         raise ValueError(f"{results} holds no finished cell")

@@ -32,7 +32,7 @@ from kdey.plots.style import (
 )
 from kdey.posteriors import training_posteriors
 from kdey.quantifiers.densities import KDEyML
-from kdey.report.drawing import COLOURS
+from kdey.report.page import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -238,6 +238,8 @@ def _figures(results: Results) -> Iterator[tuple[str, Figure | None]]:
     yield "representation", representation_figure()
     for metric in METRICS:
         yield f"sensitivity-{metric}", sensitivity_figure(results, metric)
+        if (figure := sensitivity_figure(results, metric, "tweets")) is not None:
+            yield f"sensitivity-tweets-{metric}", figure
         for experiment in SETTINGS:
             figure = shift_figure(results, experiment, metric)
             if figure is not None or experiment == "multi":
@@ -333,19 +335,23 @@ def standard_errors(values: Array, shift: Array, n_bins: int = _N_BINS) -> Array
     return np.array([part.std(ddof=1) / np.sqrt(len(part)) for part in parts])
 
 
-def sensitivity_figure(results: Results, metric: str) -> Figure | None:
+def sensitivity_figure(results: Results, metric: str, experiment: str = "multi") -> Figure | None:
     """Return the figure: one panel per method, one curve per data set; None without results.
 
     Curves are means over seeds, the marked point the smallest of each.
     """
     from matplotlib.ticker import NullLocator
 
-    curves = [curve for curve in results.curves.values() if curve.metric == metric]
+    curves = [
+        curve
+        for curve in results.curves.values()
+        if (curve.metric, curve.experiment) == (metric, experiment) and curve.method in CURVES
+    ]
     if not curves:
         return None
     figure = new_figure(9.2, 3.6)
     axes = figure.subplots(1, len(CURVES), sharey=True)
-    datasets = published_order("multi", {curve.dataset for curve in curves})
+    datasets = published_order(experiment, {curve.dataset for curve in curves})
     for ax, method in zip(axes, CURVES, strict=True):
         for number, dataset in enumerate(datasets):
             own_curves = [c for c in curves if c.method == method and c.dataset == dataset]

@@ -173,6 +173,8 @@ class Curve:
     parameter : str
     values, means : tuples of equal length
     source : str
+    experiment : str
+        The setting whose data sets these are.
     """
 
     dataset: str
@@ -184,6 +186,7 @@ class Curve:
     values: tuple[float, ...]
     means: tuple[float, ...]
     source: str = ""
+    experiment: str = "multi"
 
     def to_record(self) -> dict[str, Any]:
         """Return it as a line of a results file."""
@@ -192,7 +195,7 @@ class Curve:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Curve:
         """Return it from a line."""
-        values = {f.name: record[f.name] for f in fields(cls)}
+        values = {f.name: record[f.name] for f in fields(cls) if f.name in record}
         return cls(**values | {"values": tuple(values["values"]), "means": tuple(values["means"])})
 
 

@@ -79,6 +79,13 @@ def published_order(experiment: str, datasets: Iterable[str]) -> list[str]:
     return [name for name in published if name in present] + sorted(present - set(published))
 
 
+def group_name(experiment: str, metric: str, datasets: Iterable[str]) -> str:
+    """Return the paper's name of data sets, or that they are stand-ins for them."""
+    setting = SETTINGS[experiment].published
+    published = {name for name, _ in published_values(*setting, metric)}
+    return setting[1] if published & set(datasets) else f"stand-ins for {setting[1]}"
+
+
 @dataclass(frozen=True, eq=False)
 class Scores:
     """Errors of the methods of one experiment, by one metric.
@@ -149,9 +156,7 @@ class Scores:
     @property
     def group(self) -> str:
         """The paper's name of these data sets, or that they are stand-ins for them."""
-        setting = SETTINGS[self.experiment].published
-        published = {name for name, _ in published_values(*setting, self.metric)}
-        return setting[1] if published & set(self.datasets) else f"stand-ins for {setting[1]}"
+        return group_name(self.experiment, self.metric, self.datasets)
 
     def _parts(self, dataset: str, method: str) -> list[Array]:
         keys = [(dataset, method, seed) for seed in self.seeds(dataset)]

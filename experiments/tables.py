@@ -16,8 +16,16 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.results import Results
-from experiments.scores import COMPETITION, Scores, gather, published_values
+from experiments.results import Curve, Results
+from experiments.scores import (
+    COMPETITION,
+    Scores,
+    gather,
+    group_name,
+    published_order,
+    published_values,
+)
+from experiments.sensitivity import BY_RULES, RULES
 from experiments.settings import (
     AUTOMATIC_METHODS,
     AUTOMATIC_PAIRS,
@@ -39,7 +47,7 @@ from kdey._display import count_of
 from kdey._io import write_whole
 from kdey.bags import Array
 from kdey.evaluation import average_ranks, compare_to_best, pooled_wilcoxon
-from kdey.tables.output import Cell, Row, Table, headings, number, shaded
+from kdey.tables.output import Cell, Row, Table, headings
 
 MARKS = (
     "Bold: the best of a data set. † and ‡: not significantly worse than the best by a Wilcoxon "
@@ -152,18 +160,24 @@ def _marks(scores: Scores, dataset: str) -> list[str]:
 def summary_rows(means: Array, methods: tuple[str, ...]) -> list[Row]:
     """Return the average over data sets and the average rank of each method.
 
-    Both are over the data sets on which all methods have results; one data set needs neither.
+    Both are over the data sets on which all methods have results, or where there are fewer than two
+    of these, over the methods that have results on all data sets; one data set needs neither.
     Where there are automatic methods, a second rank leaves them out, as the published ones do.
     """
-    complete = means[~np.isnan(means).any(axis=1)]
+    complete, known = means[~np.isnan(means).any(axis=1)], methods
     if len(complete) < 2:
-        return []
+        has_all = ~np.isnan(means).any(axis=0)
+        complete, known = means, tuple(np.array(methods)[has_all].tolist())
+        if len(complete) < 2 or len(known) < 2:
+            return []
+    averages = complete[:, [methods.index(name) for name in known]].mean(axis=0)
+    cells = dict(zip(known, shaded(averages), strict=True))
     rows = [
-        Row.named("Average", shaded(complete.mean(axis=0)), "summary"),
-        Row.named("Rank", _ranks(complete, methods, methods), "summary"),
+        Row.named("Average", [cells.get(name, Cell()) for name in methods], "summary"),
+        Row.named("Rank", _ranks(complete, methods, known), "summary"),
     ]
-    others = tuple(name for name in methods if name not in AUTOMATIC_METHODS)
-    if 1 < len(others) < len(methods):
+    others = tuple(name for name in known if name not in AUTOMATIC_METHODS)
+    if 1 < len(others) < len(known):
         ranks = _ranks(complete, methods, others)
         rows.append(Row.named("Rank, paper's", ranks, "summary"))
     return rows
@@ -318,6 +332,58 @@ def _spread(means: Array) -> Cell:
     return Cell(f"{mean:.5f} ± {means.std(ddof=1):.5f}", mean)
 
 
+def rule_tables(results: Results) -> list[Table]:
+    """Return, for each setting and metric, KDEy-ML at the bandwidths of rules of thumb.
+
+    Beside them stands the best bandwidth of the grid in hindsight. A cell is an error relative to
+    that of the best, with the bandwidth in brackets.
+    """
+    tables = []
+    groups = dict.fromkeys((c.experiment, c.metric) for c in results.curves.values())
+    for experiment, metric in groups:
+        curves = {
+            (c.dataset, c.method): c
+            for c in results.curves.values()
+            if (c.experiment, c.metric, c.seed) == (experiment, metric, 0)
+        }
+        present = {dataset for dataset, method in curves if method == BY_RULES}
+        datasets = published_order(experiment, present)
+        pairs = [(curves[d, "KDEy-ML"], curves[d, BY_RULES]) for d in datasets]
+        if not pairs:
+            continue
+        rows = [
+            Row.named(dataset, _rule_cells(grid, rules))
+            for dataset, (grid, rules) in zip(datasets, pairs, strict=True)
+        ]
+        ratios = np.array([np.array(rules.means) / min(grid.means) for grid, rules in pairs])
+        averages = np.exp(np.log(ratios).mean(axis=0))
+        cells = [Cell(f"{ratio:.2f}", ratio) for ratio in averages.tolist()]
+        rows.append(Row.named("Geometric mean", [Cell(), *cells], "summary"))
+        group = group_name(experiment, metric, datasets)
+        tables.append(
+            Table(
+                name=f"rules-{experiment}-{metric}",
+                title=f"{metric.upper()} on {group}: KDEy-ML at the bandwidths of rules",
+                columns=headings(group, ["best of the grid", *RULES]),
+                rows=tuple(rows),
+                notes=(
+                    "Errors of the rules are relative to that of the best bandwidth of the grid, "
+                    "in hindsight; bandwidths stand in brackets.",
+                ),
+            )
+        )
+    return tables
+
+
+def _rule_cells(grid: Curve, rules: Curve) -> list[Cell]:
+    best = int(np.argmin(grid.means))
+    least = grid.means[best]
+    cells = [Cell(f"{least:.5f} ({grid.values[best]:g})", least)]
+    for value, mean in zip(rules.values, rules.means, strict=True):
+        cells.append(Cell(f"{mean / least:.2f} ({value:.3g})", mean / least))
+    return cells
+
+
 def write_tables(tables: Sequence[Table], folder: str | os.PathLike[str]) -> list[Path]:
     """Write all tables as HTML, Markdown and a LaTeX document, and each as CSV and LaTeX.
 
@@ -363,3 +429,41 @@ def write_document(path: str | os.PathLike[str], tables: Mapping[str, Sequence[T
         replacement = f"{start}\n\n{to_markdown(shown)}\n{end}"
         text = between.sub(lambda _, new=replacement: new, text)  # type: ignore[misc]
     write_whole(target, text)
+
+
+def number(value: float, digits: int = 5) -> Cell:
+    """Return a plain number; NaN gives an empty cell."""
+    if np.isnan(value):
+        return Cell()
+    return Cell(f"{value:.{digits}f}", float(value))
+
+
+def shaded(
+    values: Array, texts: Sequence[str] | None = None, marks: Sequence[str] | None = None
+) -> tuple[Cell, ...]:
+    """Return a row of cells, the smallest value in bold and green, the largest in red.
+
+    Parameters
+    ----------
+    values : array of shape (n_columns,)
+        NaN where there is nothing.
+    texts, marks : one per value
+    """
+    known = values[~np.isnan(values)]
+    smallest, largest = (known.min(), known.max()) if len(known) else (0.0, 0.0)
+    span = largest - smallest
+    cells = []
+    for i, value in enumerate(values.tolist()):
+        if np.isnan(value):
+            cells.append(Cell())
+            continue
+        cells.append(
+            Cell(
+                f"{value:.5f}" if texts is None else texts[i],
+                value,
+                best=value == smallest,
+                mark="" if marks is None else marks[i],
+                shade=1.0 - 2.0 * (value - smallest) / span if span > 0 else None,
+            )
+        )
+    return tuple(cells)

@@ -249,7 +249,7 @@ def synthetic_lequa(
     pool_size: int = 28_000,
     seed: int = 0,
 ) -> Bagged:
-    r"""Return synthetic data of the size and shape of T1B.
+    r"""Return synthetic data of the size and shape of T1B, or of T1A where there are two classes.
 
     Class i, of family f, has the mean :math:`\mu_i = 0.14 a_f + 0.12 b_i` with a and b standard
     normal in d dimensions; an instance is :math:`x = \mu_i + s \epsilon`, :math:`\epsilon` standard
@@ -282,7 +282,8 @@ def synthetic_lequa(
     )
     source = f"made up by experiments.tasks.synthetic_lequa, seed {seed}; not LeQua data"
     notes = (f"bags of {bag_size} as positions in pools of {pool_size}",)
-    return Bagged("synthetic-T1B", train, validation, test, classes, source, notes)
+    name = "synthetic-T1A" if n_classes == 2 else "synthetic-T1B"
+    return Bagged(name, train, validation, test, classes, source, notes)
 
 
 def _class_counts(total: int, shares: Array) -> NDArray[np.int64]:

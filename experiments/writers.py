@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from kdey.tables.output import Cell, Row, Table, csv_text, headings, html_body, terminal_table
+from kdey.tables.output import Cell, Row, Table, csv_text, headings, terminal_table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+#: Red, green and blue of the best and of the worst cell of a row.
+_GREEN, _RED = (76, 175, 80), (229, 83, 75)
 CSV_COLUMNS = ("row", "column", "value", "text", "best", "mark", "shade")
 
 
@@ -61,8 +63,35 @@ def _page_section(table: Table) -> str:
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in table.notes)
     return (
         f'<h2 id="{_anchor(table)}">{escape(table.title)}</h2>\n<div class="scroll"><table>\n'
-        f"{html_body(table, sortable=False)}\n</table></div>\n{notes}"
+        f"{_html_body(table)}\n</table></div>\n{notes}"
     )
+
+
+def _html_body(table: Table) -> str:
+    """Return head and body of a table."""
+    families = "".join(f'<th colspan="{span}">{escape(name)}</th>' for name, span in table.families)
+    above = f"<tr><th></th>{families}</tr>" if families else ""
+    names = "".join(f"<th>{escape(column.name)}</th>" for column in table.columns)
+    rows = "".join(map(_html_row, table.rows))
+    return f"<thead>{above}<tr>{names}</tr></thead>\n<tbody>{rows}</tbody>"
+
+
+def _html_row(row: Row) -> str:
+    kind = "" if row.kind == "plain" else f' class="{row.kind}"'
+    cells = []
+    for place, cell in enumerate(row.cells):
+        tag, scope = ("td", "") if place else ("th", ' scope="row"')
+        text = f"<b>{escape(cell.text)}</b>" if cell.best else escape(cell.text)
+        mark = f"<sup>{escape(cell.mark)}</sup>" if cell.mark else ""
+        cells.append(f"<{tag}{scope}{_html_colour(cell.shade)}>{text}{mark}</{tag}>")
+    return f"<tr{kind}>{''.join(cells)}</tr>\n"
+
+
+def _html_colour(shade: float | None) -> str:
+    if shade is None:
+        return ""
+    red, green, blue = _GREEN if shade >= 0 else _RED
+    return f' style="background:rgba({red},{green},{blue},{0.65 * abs(shade):.2f})"'
 
 
 def _anchor(table: Table) -> str:

@@ -43,7 +43,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 EXTRAS = (
     *("pandas", "polars", "pyarrow", "click", "torch", "triton", "matplotlib", "mpltern"),
     *("jinja2", "pooch", "dask", "distributed", "skops", "optuna", "quapy", "IPython", "tqdm"),
-    *("requests", "python_calamine", "xlsxwriter", "resvg_py"),
+    *("requests", "python_calamine", "xlsxwriter"),
 )
 
 

@@ -13,9 +13,9 @@ from sklearn.datasets import load_iris
 import kdey
 from kdey._display import (
     LINE_WIDTH,
-    Bar,
     Overview,
     bar_column,
+    bar_text,
     percentages,
     row_names,
     share_decimals,
@@ -133,8 +133,8 @@ def test_printed_verdicts_stay_sentences(objects: SimpleNamespace) -> None:
 
 
 def test_bars_show_limits() -> None:
-    assert Bar(0.5, 0.25, 0.75).text() == "#" * 5 + "=" * 5 + "-" * 5
-    assert Bar(1.2, -0.1, 1.3).text() == "=" * 20
+    assert bar_text((0.5, 0.25, 0.75)) == "#" * 5 + "=" * 5 + "-" * 5
+    assert bar_text((1.2, -0.1, 1.3)) == "=" * 20
     column = bar_column([0.1, np.nan], [np.nan, 0.0], [np.nan, 1.0])
     assert column.texts == ["##", ""]
 

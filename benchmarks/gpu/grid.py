@@ -16,11 +16,11 @@ import torch
 from setting import N_REFERENCES, bag_labels, posteriors, require_cuda, training, write
 
 from kdey import Bags
-from kdey.gpu import match_together, rows_of_family_on
+from kdey.gpu import family_rows_on, match_together
 from kdey.kernels import DEFAULT_SHRINKAGE
 from kdey.matching.likelihood import MaximiseLikelihood
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.kernel import KernelDensityMap, KernelSpec
+from kdey.rows.kernel import KernelDensityMap, KernelSpec, fit_family
 
 N_BAGS, SIZE, N_POOL = 1_000, 1_000, 20_000
 BANDWIDTHS = [0.01 * (i + 1) for i in range(20)]
@@ -32,8 +32,9 @@ def one_pass(train: TrainingPosteriors, pool: Any, bags: Bags) -> dict[str, Any]
     matching = MaximiseLikelihood()
     torch.cuda.synchronize()
     start = time.perf_counter()
-    family = rows_of_family_on(specs, matching, train, pool, 28, torch.device("cuda"))
-    fitted = [(row_map, rows, bags) for row_map, rows in family]
+    maps = fit_family(specs, train, 28)
+    family = family_rows_on(maps, matching, pool, torch.device("cuda"))
+    fitted = [(row_map, rows, bags) for row_map, rows in zip(maps, family, strict=True)]
     torch.cuda.synchronize()
     first = time.perf_counter() - start
     gap = max(solution.gap.max() for solution in match_together(matching, fitted))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kdey.plots.style import DPI, REFERENCE, file_style, new_figure, remove_clutter
-from kdey.report.drawing import COLOURS
+from kdey.report.page import COLOURS
 
 HERE = Path(__file__).parent
 FIGURE = HERE.parents[1] / "docs" / "figures" / "gpu-growth.png"

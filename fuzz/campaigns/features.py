@@ -31,7 +31,7 @@ import kdey
 from fuzz.campaigns.arrays import Array
 from fuzz.campaigns.tally import Tally
 from kdey.tables.features import prepare, reading_tables
-from kdey.tables.files import TableFile
+from kdey.tables.sources import open_source
 from kdey.tables.training import TableOptions, TrainingTable, training_table
 
 #: What is the matter with the new table.
@@ -266,7 +266,7 @@ def _training_tables(case: FeatureCase, folder: Path) -> dict[str, TrainingTable
         for name, frame in frames.items()
     }
     for name in ("csv", "parquet"):
-        file = TableFile.open(str(folder / f"t.{name}"))
+        file = open_source(str(folder / f"t.{name}"))
         tables[name] = training_table(file.read(), TableOptions("label"), file.first_row)
     return tables
 

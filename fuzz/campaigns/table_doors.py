@@ -18,7 +18,8 @@ from typing import Any
 from fuzz.campaigns.table_rows import SCORES, RandomTable
 from kdey import Options
 from kdey.groups import Grouping, Request, estimate_table, predict_groups
-from kdey.tables.files import ReadOptions, TableFile
+from kdey.tables.dialect import ReadOptions
+from kdey.tables.sources import open_source
 
 Rows = list[dict[str, Any]]
 
@@ -187,7 +188,7 @@ def by_file(
     by = tuple(name for name in table.keys if name != table.time)
     every = None if table.time is None else "1mo"
     grouping = Grouping(by, table.time, every, options.date_format)
-    file = TableFile.open(str(path), options)
+    file = open_source(str(path), options)
     asked = Request(grouping, SCORES, options=Options(missing="drop", check_fit=False))
     rows: Rows = estimate_table(quantifier, file, asked).to_frame().to_pylist()
     return rows
@@ -197,7 +198,7 @@ def notes_of(data: bytes, folder: Path) -> tuple[str, ...]:
     """Return what is pointed out when a file is opened."""
     path = folder / "table"
     path.write_bytes(data)
-    return TableFile.open(str(path)).notes
+    return open_source(str(path)).notes
 
 
 def by_frame(quantifier: Any, table: RandomTable, frame: Any) -> Rows:

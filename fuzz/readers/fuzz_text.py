@@ -19,14 +19,14 @@ import atheris
 with atheris.instrument_imports(include=["kdey.datasets", "kdey.tables"]):
     from kdey.datasets.lequa import read_numbers, read_prevalences
     from kdey.datasets.loading import read_sparse, read_table
-    from kdey.tables.files import TableFile
+    from kdey.tables.sources import open_source
     from kdey.tables.training import learn_schema
 
 Reader = Callable[[Path], Any]
 
 
 def _cli_table(path: Path) -> Any:
-    frame = TableFile.open(str(path)).read()
+    frame = open_source(str(path)).read()
     try:
         return learn_schema(frame, frame.columns[-1])
     except ValueError:

@@ -9,6 +9,7 @@ written to any terminal and file.
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import os
 import re
@@ -41,41 +42,34 @@ _GAP = "  "
 _CELL_STYLE = "text-align:right;white-space:nowrap"
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A share, drawn as a bar, with its interval where it is known.
-
-    Attributes
-    ----------
-    value, low, high : float in [0, 1]
-        Without an interval ``low`` and ``high`` are the value.
-    """
-
-    value: float
-    low: float
-    high: float
-
-    def text(self) -> str:
-        """Return ``#`` up to the lower end, ``=`` up to the value, ``-`` up to the upper one."""
-        low, value, high = (_cells(part) for part in (self.low, self.value, self.high))
-        return "#" * low + "=" * (value - low) + "-" * (high - value)
-
-    def html(self) -> str:
-        """Return the bar as HTML, hidden from screen readers, which read the numbers."""
-        low, value, high = (100 * _clipped(part) for part in (self.low, self.value, self.high))
-        parts = "".join(
-            f'<span style="position:absolute;left:{start:.1f}%;width:{end - start:.1f}%;top:0;'
-            f'height:100%;background:#0072b2;opacity:{opacity}"></span>'
-            for start, end, opacity in ((0, low, 0.9), (low, value, 0.6), (value, high, 0.3))
-        )
-        return (
-            '<span aria-hidden="true" style="position:relative;display:inline-block;width:9em;'
-            f'height:0.8em;background:rgba(128,128,128,0.2)">{parts}</span>'
-        )
-
-
+#: A share with the ends of its interval, all in [0, 1], which is drawn as a bar.
+Bar: TypeAlias = tuple[float, float, float]
 #: A cell of an overview: words, a number that is already formatted, or a bar.
 OverviewCell: TypeAlias = str | Bar
+
+
+def bar_text(bar: Bar) -> str:
+    """Return ``#`` up to the lower end, ``=`` up to the value, ``-`` up to the upper one."""
+    value, low, high = (round(_BAR_WIDTH * _clipped(part)) for part in bar)
+    return "#" * low + "=" * (value - low) + "-" * (high - value)
+
+
+def _bar_html(bar: Bar) -> str:
+    """Return a bar as HTML, hidden from screen readers, which read the numbers."""
+    value, low, high = (100 * _clipped(part) for part in bar)
+    parts = "".join(
+        f'<span style="position:absolute;left:{start:.1f}%;width:{end - start:.1f}%;top:0;'
+        f'height:100%;background:#0072b2;opacity:{opacity}"></span>'
+        for start, end, opacity in ((0, low, 0.9), (low, value, 0.6), (value, high, 0.3))
+    )
+    return (
+        '<span aria-hidden="true" style="position:relative;display:inline-block;width:9em;'
+        f'height:0.8em;background:rgba(128,128,128,0.2)">{parts}</span>'
+    )
+
+
+def _clipped(share: float) -> float:
+    return min(max(share, 0.0), 1.0)
 
 
 @dataclass(frozen=True)
@@ -85,7 +79,7 @@ class OverviewColumn:
     Attributes
     ----------
     name : str
-    cells : sequence of str or Bar
+    cells : sequence of str or bar
     numeric : bool
         Numbers are aligned to the right, texts and bars to the left.
     importance : int
@@ -101,7 +95,7 @@ class OverviewColumn:
     @property
     def texts(self) -> list[str]:
         """The cells as text."""
-        return [cell if isinstance(cell, str) else cell.text() for cell in self.cells]
+        return [cell if isinstance(cell, str) else bar_text(cell) for cell in self.cells]
 
     @property
     def width(self) -> int:
@@ -112,7 +106,7 @@ class OverviewColumn:
         """Return a cell as HTML."""
         style = f' style="{_CELL_STYLE}"' if self.numeric else ""
         cell = self.cells[row]
-        return f"<td{style}>{escape(cell) if isinstance(cell, str) else cell.html()}</td>"
+        return f"<td{style}>{escape(cell) if isinstance(cell, str) else _bar_html(cell)}</td>"
 
 
 @dataclass(frozen=True)
@@ -183,6 +177,21 @@ class Overview:
     _repr_html_ = html
 
 
+class Shown:
+    """What shows itself by an overview: as text, and as a table in a notebook."""
+
+    def overview(self) -> Overview:
+        """Return the sentence and the table that are shown."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        """Return the :meth:`overview` as text."""
+        return str(self.overview())
+
+    def _repr_html_(self) -> str:
+        return self.overview().html()
+
+
 def row_names(name: str, labels: Iterable[object]) -> OverviewColumn:
     """Return the column that names the rows, such as the classes."""
     return text_column(name, map(str, labels), numeric=False, importance=9)
@@ -213,7 +222,7 @@ def bar_column(
     lows = np.where(np.isnan(lows), values, lows)
     highs = np.where(np.isnan(highs), values, highs)
     rows = zip(values.tolist(), lows.tolist(), highs.tolist(), strict=True)
-    cells = ["" if np.isnan(v) else Bar(v, a, b) for v, a, b in rows]
+    cells = ["" if np.isnan(v) else (v, a, b) for v, a, b in rows]
     return OverviewColumn("", cells, numeric=False, importance=1)
 
 
@@ -253,14 +262,6 @@ def _fitting(
         kept.remove([column for column in droppable if column.importance == least][-1])
     omitted = [column.name for column in columns if column not in kept and column.name]
     return kept, omitted
-
-
-def _clipped(share: float) -> float:
-    return min(max(share, 0.0), 1.0)
-
-
-def _cells(share: float) -> int:
-    return round(_BAR_WIDTH * _clipped(share))
 
 
 T = TypeVar("T")
@@ -345,6 +346,8 @@ def _in_notebook() -> bool:
 
 
 def _display(description: str, total: int | None) -> _Display:
+    if _in_notebook() and importlib.util.find_spec("ipywidgets") is None:
+        return _PlainDisplay(description)  # rich would warn that it needs ipywidgets
     try:
         return _RichDisplay(description, total)
     except ImportError:
@@ -401,6 +404,15 @@ class _PlainDisplay:
         # Carriage return, then erase to the end: the new line may be shorter.
         sys.stderr.write(f"\r{self._line}\x1b[K")
         sys.stderr.flush()
+
+
+class Words(str):
+    """A text that shows itself as it reads, with its lines, where it is the value of a cell."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 _MUTED: ContextVar[tuple[type[Warning], ...]] = ContextVar("muted", default=())

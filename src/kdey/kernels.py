@@ -176,65 +176,10 @@ def class_log_sums(
     ValueError
         If an argument has a wrong shape or type, or values that are not finite.
     """
-    x = check_points(queries, "queries")
-    y = check_points(references, "references")
-    check_columns(x, y)
-    splits = check_offsets(offsets, len(y))
-    h = check_bandwidths(bandwidths)
-    w = None if weights is None else check_weights(weights, len(y))
-    excluded = None if exclude is None else check_exclude(exclude, len(x), len(y))
-    check_precision(precision)
-    check_threads(n_threads)
-    if not native.available():
-        return class_log_sums_numpy(x, y, splits, h, w, excluded)
-    return class_log_sums_native(
-        x, y, splits, h, w, excluded, double=precision == "double", n_threads=int(n_threads)
+    packed = PackedReferences(
+        references, offsets, weights, precision=precision, n_threads=n_threads
     )
-
-
-def class_log_sums_native(
-    queries: Floats,
-    references: Floats,
-    offsets: Indices,
-    bandwidths: Array,
-    weights: Array | None = None,
-    exclude: Indices | None = None,
-    *,
-    double: bool = False,
-    n_threads: int = 1,
-    block_size: int = 0,
-    skip: bool = True,
-) -> Array:
-    """Return the sums of :func:`class_log_sums` from the native core, for checked arguments.
-
-    ``block_size`` (references per block, 0: the built-in choice) and ``skip`` (whether negligible
-    blocks are skipped) affect speed only; tests and benchmarks set them.
-    """
-    m, columns = queries.shape
-    k = len(offsets) - 1
-    out = np.empty((len(bandwidths), m, k))
-    native.call(
-        "kdey_class_log_sums",
-        queries,
-        references,
-        int(queries.dtype == np.float64),
-        int(references.dtype == np.float64),
-        m,
-        len(references),
-        columns,
-        offsets,
-        k,
-        bandwidths,
-        len(bandwidths),
-        weights,
-        exclude,
-        int(double),
-        n_threads,
-        block_size,
-        int(skip),
-        out,
-    )
-    return out
+    return packed.log_sums(queries, bandwidths, exclude=exclude, n_threads=n_threads)
 
 
 def check_points(values: ArrayLike, name: str) -> Floats:

@@ -69,6 +69,9 @@ class Place:
 HOST = Place()
 
 
+#: Instances up to which all models of a pool score all of them.
+TOGETHER = 1_000
+
 #: Posteriors of the same instances by classifiers that have scored them. A classifier is kept with
 #: its posteriors, so that its id is not reused.
 Scored: TypeAlias = dict[Any, tuple[Any, Posteriors]]
@@ -117,10 +120,32 @@ class InstanceScorer(Derived):
 
         return classifier_schema(self.classifier)
 
-    def _fold_pools(self) -> Sequence[Any] | None:
+    @property
+    def _pool(self) -> Any:
+        """The pool that is the classifier, or its last step; None if there is none."""
         steps = getattr(self.classifier, "steps", None)  # of a pipeline that reads tables
         pool = self.classifier if steps is None else steps[-1][1]
-        if not hasattr(pool, "fold_pools"):
+        return pool if hasattr(pool, "fold_pools") else None
+
+    def predict_by_fold(self, X: Any) -> Floats | None:
+        """Return the posteriors of instances, then those by each fold model, (1 + F, m, k).
+
+        None unless the classifier is a pool of the very models of the folds, so that every one
+        scores the instances once, and there are so few that calls cost more than instances.
+        """
+        pool = self._pool
+        if pool is None or self.fold_models is not None:
+            return None
+        if _num_samples(X) > TOGETHER:
+            return None
+        by_fold: Floats = pool.predict_by_fold(
+            X if pool is self.classifier else self.classifier[:-1].transform(X)
+        )
+        return by_fold
+
+    def _fold_pools(self) -> Sequence[Any] | None:
+        pool = self._pool
+        if pool is None:
             return None
         pools: Sequence[Any] = pool.fold_pools()
         schema = self.table_schema

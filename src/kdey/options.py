@@ -21,7 +21,7 @@ EACH_GROUP, AVERAGE_GROUP = "each-group", "average-group"
 MISSING = ("auto", "drop", "error")
 HOLM, FALSE_DISCOVERY = "holm", "fdr"
 #: Options of tables that functions on tables take as keywords of their own, too.
-OF_TABLES = ("scores", "weights", "clusters", "merge")
+OF_TABLES = ("scores", "weights", "clusters", "merge", "labelled")
 #: Why labels of a bag and label noise exclude each other.
 LABELLED_NOISE = (
     "label noise and labelled rows cannot be used together, since it is not known whether the "
@@ -109,7 +109,7 @@ class Options:
         What the intervals of groups that lean on one another (``shrink``) cover: every group with
         the nominal probability, or the groups on average. The latter are narrower, and wrong more
         often for a group that is unlike the others.
-    scores, weights, clusters, merge : optional
+    scores, weights, clusters, merge, labelled : optional
         What :func:`kdey.predict_groups` takes by these names; its keywords go first.
     correction : {"holm", "fdr"} or None
         How the p-values of comparisons between groups allow for their number; see
@@ -117,6 +117,9 @@ class Options:
     key : name of a column, optional
         What tells the rows of a table apart: it chooses the fold model that scores a row for the
         fit check, and the order in which bootstraps resample. By default the features do.
+
+    focus : a class, optional
+        The class that was asked for, which a report is about; see :func:`kdey.make_report`.
 
     Raises
     ------
@@ -166,8 +169,10 @@ class Options:
     weights: str | None = None
     clusters: str | None = None
     merge: Mapping[Any, Any] | None = None
+    labelled: str | None = None
     correction: str | None = HOLM
     key: str | None = None
+    focus: Any = None
 
     def __post_init__(self) -> None:
         check_share(self.confidence, "confidence")

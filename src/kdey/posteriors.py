@@ -45,6 +45,8 @@ from kdey.simplex import check_posteriors, posteriors_on
 from kdey.validation import check_weights, on_gpu, take_rows
 
 Posteriors = NDArray[np.floating]
+#: Looks at the model of the first split, and the seconds that the other fits will take.
+Judge: TypeAlias = Callable[[Any, float], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +94,36 @@ class TrainingPosteriors:
         """Return some of the rows, by their positions."""
         held = {each.name: getattr(self, each.name) for each in fields(self)}
         return replace(self, **{n: v[rows] for n, v in held.items() if v is not None})
+
+    def joined(self, new: TrainingPosteriors) -> TrainingPosteriors:
+        """Return these rows and new ones, whose clusters are others than those of these rows.
+
+        The new rows come from the classifier that scores bags: where each fold had a model of its
+        own, they are a fold of their own.
+        """
+        n, m = len(self.labels), len(new.labels)
+        weighted = self.weights is not None or new.weights is not None
+        folds = self.folds
+        if folds is not None:
+            number = int(folds.max()) + (1 if len(np.unique(folds)) > 1 else 0)
+            folds = np.concatenate([folds, np.full(m, number)])
+        instances = self.instances
+        if instances is not None:
+            instances = np.concatenate([instances, int(instances.max()) + 1 + np.arange(m)])
+        clusters = None
+        if self.clusters is not None or new.clusters is not None:
+            known = np.arange(n) if self.clusters is None else self.clusters
+            added = np.arange(m) if new.clusters is None else new.clusters
+            clusters = np.concatenate([known, int(known.max()) + 1 + added])
+        return TrainingPosteriors(
+            np.concatenate([self.required(), new.required()]),
+            np.concatenate([self.labels, new.labels]),
+            np.concatenate([self.row_weights, new.row_weights]) if weighted else None,
+            folds,
+            instances,
+            clusters,
+            None if self.strata is None else np.concatenate([self.strata, np.asarray(new.strata)]),
+        )
 
     def in_stratum(self, stratum: int) -> TrainingPosteriors:
         r"""Return the instances with the weights of templates for one stratum.
@@ -323,11 +355,13 @@ def given_stage(
     codes: Indices,
     sample_weight: ArrayLike | None,
     clusters: Indices | None = None,
+    strata: Indices | None = None,
 ) -> FittedStage:
     """Return the stage of posteriors or features that were given with labels: no classifier."""
     check_consistent_length(points, codes)
     weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
-    return FittedStage(None, TrainingPosteriors(points, codes, weights, clusters=clusters))
+    given = TrainingPosteriors(points, codes, weights, clusters=clusters, strata=strata)
+    return FittedStage(None, given)
 
 
 def cross_fit(
@@ -341,7 +375,7 @@ def cross_fit(
     n_jobs: int | None = None,
     clusters: Indices | None = None,
     refit: bool = False,
-    deadline: float | None = None,
+    judge: Judge | None = None,
 ) -> FittedStage:
     """Fit ``classifier`` on every split and keep all models.
 
@@ -355,8 +389,9 @@ def cross_fit(
         Those of the splits, kept with the training posteriors.
     refit : bool
         Whether to fit the classifier on all instances too.
-    deadline : float, optional
-        Time of ``time.monotonic`` at which all fits should be done.
+    judge : callable, optional
+        Called with the model of the first split, and the seconds that the other fits will take. If
+        it raises, they are not made.
 
     Returns
     -------
@@ -365,8 +400,6 @@ def cross_fit(
 
     Raises
     ------
-    TimeoutError
-        If the first fit took so long that the others would end after the deadline.
     TypeError
         If ``classifier`` is a class or has no ``predict_proba``.
     ValueError
@@ -375,7 +408,7 @@ def cross_fit(
     fits = _ClassifierFits.of(classifier, X, codes, classes, sample_weight, n_jobs, clusters)
     if fits.is_frozen:
         return fits.frozen()
-    return fits.cross_fit(splits, n_jobs, np.inf, refit, deadline)
+    return fits.cross_fit(splits, n_jobs, np.inf, refit, judge)
 
 
 def predict_posteriors(
@@ -613,7 +646,7 @@ class _ClassifierFits:
         n_jobs: int | None,
         keep_bytes: float,
         refit: bool = True,
-        deadline: float | None = None,
+        judge: Judge | None = None,
     ) -> FittedStage:
         """Return the stage of one model per split and, with ``refit``, one of all instances.
 
@@ -625,7 +658,7 @@ class _ClassifierFits:
         jobs: list[Callable[[], Any]] = [partial(_fit_fold, self, *s, share) for s in splits]
         if refit:  # one more job of the same batch, so that it does not wait for the folds
             jobs.append(self.fit)
-        results = _run_until(jobs, n_jobs, deadline)
+        results = _run_judged(jobs, n_jobs, judge)
         folds = results[: len(splits)]
         models = tuple(model for _, model in folds)
         return FittedStage(
@@ -675,19 +708,19 @@ class _LimitedSize:
         return size
 
 
-def _run_until(
-    jobs: list[Callable[[], Any]], n_jobs: int | None, deadline: float | None
+def _run_judged(
+    jobs: list[Callable[[], Any]], n_jobs: int | None, judge: Judge | None
 ) -> list[Any]:
-    """Return the results of jobs of about equal length; TimeoutError if they would be late."""
-    if deadline is None:
+    """Return the results of jobs of about equal length, unless the first shows that it is no use.
+
+    Each returns a model as its second value.
+    """
+    if judge is None:
         return run_jobs(jobs, n_jobs)
     start = time.monotonic()
     first = jobs[0]()
-    now = time.monotonic()
     rounds = math.ceil((len(jobs) - 1) / thread_count(n_jobs))
-    if now + rounds * (now - start) > deadline:
-        expected = (rounds + 1) * (now - start)
-        raise TimeoutError(f"its {len(jobs)} fits would take about {expected:.0f} s")
+    judge(first[1], rounds * (time.monotonic() - start))
     return [first, *run_jobs(jobs[1:], n_jobs)]
 
 

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from kdey import PACC, save
-from kdey.tables import files as reading
+from kdey.tables import sources as reading
 
 from .cases import FAST, rows, run, without, write
 
@@ -120,11 +120,14 @@ def test_a_column_twice(fitting: Any) -> None:
 
 
 def test_other_files(tmp_path: Path, model: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    refused("estimate", model, empty, says=("empty: no file is there",))
     book = tmp_path / "t.xlsx"
     book.write_bytes(b"PK\x03\x04" + bytes(100))
     refused("estimate", model, book, says=("t.xlsx: not a sheet that can be read",))
     refused("estimate", model, tmp_path / "no.csv", says=("no.csv: No such file",))
-    refused("estimate", model, tmp_path, says=("directory",))
+    refused("estimate", model, tmp_path, says=("t.xlsx",))
     cut = tmp_path / "cut.parquet"
     pl.DataFrame(rows()).write_parquet(cut)
     cut.write_bytes(cut.read_bytes()[:-20])
@@ -323,8 +326,8 @@ def test_columns_and_options_are_checked_before_a_model_loads_or_rows_are_read(
         raise AssertionError("a model is loaded, or rows are read")
 
     monkeypatch.setattr("kdey.load", too_late)
-    monkeypatch.setattr("kdey.tables.files.TableFile.read", too_late)
-    monkeypatch.setattr("kdey.tables.files.TableFile.batches", too_late)
+    monkeypatch.setattr("kdey.tables.sources.TableSource.read", too_late)
+    monkeypatch.setattr("kdey.tables.sources.TableSource.batches", too_late)
     table = write(tmp_path / "t.csv", rows())
     paths = {"M": model, "T": table, "H": tmp_path / "h.parquet"}
     result = run(*(paths.get(text, text) for text in arguments))

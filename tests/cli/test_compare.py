@@ -35,11 +35,17 @@ def test_the_table_is_the_librarys(model: Path, table: Path) -> None:
     assert list(lines[0]) == expected.columns
     assert [line["shop"] for line in lines] == ["B", "B"]
     for name in ("difference", "low", "high", "p_value", "adjusted_p_value"):
-        assert_allclose([float(line[name]) for line in lines], expected[name].to_numpy())
+        assert_allclose([float(line[name]) for line in lines], expected[name].to_numpy(), rtol=1e-5)
     assert "of 2 differences have an adjusted p-value up to 0.05 (holm)" in result.stderr
 
 
-def test_previous_is_the_default(model: Path, table: Path) -> None:
+def test_previous_is_the_default_of_periods_and_the_rest_that_of_groups(
+    model: Path, table: Path
+) -> None:
+    result = run("compare", model, table, "--by", "shop", "--no-check-fit")
+    lines = list(csv.DictReader(io.StringIO(result.stdout)))
+    assert {line["shop"] for line in lines} == {"A", "B"}
+    assert {line["against"] for line in lines} == {"rest"}
     result = run("compare", model, table, "--time", "day", "--every", "1w", "--no-check-fit")
     against = [line["against"] for line in csv.DictReader(io.StringIO(result.stdout))]
     assert against[0] == "2024-01-01"

@@ -1,23 +1,20 @@
-"""``kdey demo --tables`` writes two tables that the other commands read."""
+"""``kdey demo --tables`` writes the tables of beans that the other commands read."""
 
 from __future__ import annotations
 
 import csv
 import shlex
+from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
-from sklearn.datasets import load_digits
-
-from kdey.cli.data_commands import demo_forms
 
 from .cases import run
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the two tables."""
+    """Return a folder with the tables."""
     place = tmp_path_factory.mktemp("demo") / "my tables"
     result = run("demo", "--tables", place)
     assert result.exit_code == 0, result.output
@@ -30,48 +27,49 @@ def table(path: Path) -> list[dict[str, str]]:
 
 
 def test_tables_are_small_and_hold_what_the_words_say(folder: Path) -> None:
-    labelled, new = table(folder / "labelled.csv"), table(folder / "new.csv")
-    forms = demo_forms()
-    assert [int(row["digit"]) for row in labelled] == forms["digits"][forms["labelled"]].tolist()
-    assert [row["office"] for row in new] == forms["offices"][forms["new"]].tolist()
-    assert {"digit"} == set(labelled[0]) - set(new[0])
-    assert {"office", "day"} == set(new[0]) - set(labelled[0])
-    assert sum(path.stat().st_size for path in folder.glob("*.csv")) < 100_000
-    scans = load_digits().images[::2, ::2, ::2].reshape(len(labelled), -1)
-    names = [name for name in labelled[0] if name != "digit"]
-    assert np.array_equal([[int(row[name]) for name in names] for row in labelled], scans)
+    labelled, new, judged, known = (
+        table(folder / f"{name}.csv") for name in ("labelled", "new", "judged", "known")
+    )
+    assert len(labelled) == 1200
+    assert len(new) == len(judged) == len(known) == 3600
+    assert {"variety"} == set(labelled[0]) - set(new[0]) == set(known[0]) - set(new[0])
+    assert {"supplier", "day"} == set(new[0]) - set(labelled[0])
+    assert all(row.items() <= full.items() for row, full in zip(new, known, strict=True))
+    assert sum(path.stat().st_size for path in folder.glob("*.csv")) < 600_000
+    read = [(row["expert"], full["variety"]) for row, full in zip(judged, known, strict=True)]
+    assert sum(said != "" for said, _ in read) == 300
+    assert all(said in ("", true) for said, true in read)
 
 
-def test_small_digits_are_more_frequent_where_the_words_say() -> None:
-    forms = demo_forms()
-    small = forms["digits"] < 4
-    north = forms["offices"] == "north"
-    shares = [
-        small[forms["labelled"]].mean(),
-        small[forms["new"]].mean(),
-        small[forms["new"] & north].mean(),
-    ]
-    assert shares == sorted(shares)
-    assert shares[1] > shares[0] + 0.2
-    assert not (forms["labelled"] & forms["new"]).any()
+def test_deliveries_are_mixed_as_the_words_say(folder: Path) -> None:
+    known = table(folder / "known.csv")
+    counts = Counter((row["supplier"], row["day"][:7], row["variety"]) for row in known)
+    assert counts["hill", "2026-06", "sira"] == 5 * 12
+    assert counts["hill", "2026-08", "sira"] == 3 * 32
+    assert [key for key in counts if key[2] == "bombay"] == [("port", "2026-08", "bombay")]
+    assert {row["variety"] for row in table(folder / "labelled.csv")} == {
+        *("barbunya", "cali", "dermason", "seker", "sira")
+    }
+    beans = [tuple(row.values()) for row in known]
+    assert len(set(beans)) == len(beans)
 
 
 def test_commands_that_are_printed_name_the_files(folder: Path) -> None:
     # tests/documents/test_readme.py runs such commands on the tables.
     printed = run("demo", "--tables", folder).output
     commands = [shlex.split(line) for line in printed.splitlines() if line.startswith("  kdey ")]
-    assert [words[1] for words in commands] == ["fit", "estimate", "report"]
+    assert [words[1] for words in commands] == ["fit", "estimate", "report", "audit"]
     assert commands[0][2] == str(folder / "labelled.csv")
-    assert {words[3] for words in commands[1:]} == {str(folder / "new.csv")}
+    assert {words[3] for words in commands[1:3]} == {str(folder / "new.csv")}
     assert commands[0][-1] == commands[1][2] == commands[2][2]
+    assert commands[3][2] == str(folder / "judged.csv")
 
 
-def test_all_pixels_that_vary_are_features(folder: Path) -> None:
-    checked = run("check", folder / "labelled.csv", "--label", "digit", "--no-fit")
+def test_both_measurements_are_features(folder: Path) -> None:
+    checked = run("check", folder / "labelled.csv", "--label", "variety", "--no-fit")
     assert checked.exit_code == 0, checked.output
-    assert "10 classes (integers)" in checked.output
-    constant = (np.ptp(demo_forms()["pixels"][demo_forms()["labelled"]], axis=0) == 0).sum()
-    assert checked.output.count("ignored") == constant
+    assert "5 classes (text)" in checked.output
+    assert checked.output.count("ignored") == 0
 
 
 def test_files_of_the_user_are_not_overwritten(tmp_path: Path) -> None:

@@ -98,15 +98,16 @@ def test_other_numbers_are_refused_or_replace(model: Path, calm: Path, tmp_path:
 def test_periods_of_a_column_and_a_page(model: Path, tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
     table = write(tmp_path / "days.csv", without(rows(seed=1), "kind"))
-    page = tmp_path / "page.html"
+    page, metrics = tmp_path / "page.html", tmp_path / "kdey.prom"
     result = run(
-        *("monitor", model, table, "--history", tmp_path / "h.parquet"),
+        *("monitor", model, table, "--history", tmp_path / "h.parquet", "--metrics", metrics),
         *("--time", "day", "--every", "1w", "--no-check-fit", "--page", page, "--format", "json"),
     )
     assert result.exit_code == 0, result.output
     names = [f"2024-01-{day:02d}" for day in (1, 8, 15, 22)]
     assert read_history(tmp_path / "h.parquet").names == names
     assert "The history has 4 periods" in page.read_text("utf-8")
+    assert "\nkdey_periods 4.0\n" in metrics.read_text("utf-8")
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kdey.tables.files import TableFile
 from kdey.tables.output import table_bytes
+from kdey.tables.sources import open_source
 
 from .cases import FAST, rows, run, without, write
 
@@ -106,7 +106,7 @@ def test_answers_as_a_sheet(model: Path, tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", [{**row, "shop": "=1+1"} for row in table()])
     out = tmp_path / "out.xlsx"
     assert run("estimate", model, path, "--by", "shop", "-o", out).exit_code == 0
-    frame = TableFile.open(str(out)).read()
+    frame = open_source(str(out)).read()
     assert frame["shop"].to_list() == ["=1+1", "=1+1"]
     assert frame["n"].to_list() == [120, 120]
     done = run("estimate", model, path, "--by", "shop", "--format", "csv")

@@ -163,11 +163,11 @@ def test_recipes_on_lines_of_the_official_format(tmp_path: Path, name: str) -> N
     n_features = 2 if first is None else first.count(",")
     entry = small(find(name), 2 * len(downloads), n_features, 2)
     convert(entry, recipe, downloads, tmp_path / "out.csv.gz")
-    table = read_table(tmp_path / "out.csv.gz", ["x0", "x1"] if first is None else [])
-    assert len(table.labels) == 2 * len(downloads)
+    X, labels, _, _ = read_table(tmp_path / "out.csv.gz", ["x0", "x1"] if first is None else [])
+    assert len(labels) == 2 * len(downloads)
     if first is not None:
-        numbers = ",".join(f"{value:g}" for value in table.numbers[0])
-        assert f"{numbers},{table.labels[0]}" == first
+        numbers = ",".join(f"{value:g}" for value in X[0])
+        assert f"{numbers},{labels[0]}" == first
 
 
 def test_semeion_takes_one_indicator_column(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_semeion_takes_one_indicator_column(tmp_path: Path) -> None:
     recipe: Any = find("uci-binary/semeion").recipe
     entry = small(find("uci-binary/semeion"), 2, 256, 2)
     convert(entry, recipe, [tmp_path / "s"], tmp_path / "out.csv.gz")
-    assert read_table(tmp_path / "out.csv.gz").labels.tolist() == [1, 0]
+    assert read_table(tmp_path / "out.csv.gz")[1].tolist() == [1, 0]
 
 
 def test_dry_bean_is_read_from_its_arff(tmp_path: Path) -> None:
@@ -186,9 +186,9 @@ def test_dry_bean_is_read_from_its_arff(tmp_path: Path) -> None:
     (tmp_path / "d.zip").write_bytes(zipped({recipe.member: text}))
     entry = small(find("dry-bean"), 2, 2, 2)
     convert(entry, recipe, [tmp_path / "d.zip"], tmp_path / "out.csv.gz")
-    table = read_table(tmp_path / "out.csv.gz")
-    assert table.numbers.tolist() == [[1.5, 2], [3, 4]]
-    assert table.labels.tolist() == ["SEKER", "BOMBAY"]
+    X, labels, _, _ = read_table(tmp_path / "out.csv.gz")
+    assert X.tolist() == [[1.5, 2], [3, 4]]
+    assert labels.tolist() == ["SEKER", "BOMBAY"]
     (tmp_path / "e.zip").write_bytes(zipped({"other.txt": text}))
     with pytest.raises(ValueError, match=r"e\.zip: cannot be read as the data file"):
         convert(entry, recipe, [tmp_path / "e.zip"], tmp_path / "none.csv.gz")

@@ -18,7 +18,6 @@ from kdey.diagnostics.score_check import p_values
 from kdey.diagnostics.score_statistics import (
     DEFAULT_KERNEL,
     FLOOR,
-    Embedding,
     NullBags,
     TrainingDensities,
 )
@@ -109,15 +108,14 @@ def test_distance_is_what_it_says() -> None:
     p, y = draw((30, 30, 30), np.random.default_rng(0))
     q, alpha = bag(0)[:40], np.array([[0.2, 0.3, 0.5]])
     made = TrainingDensities.fit(TrainingPosteriors(p, y), 3, DEFAULT_KERNEL)
-    embedding = Embedding.fit(made)
-    assert len(embedding.landmarks) == 90
+    assert len(made.landmarks) == 90
 
     def mean_kernels(points):
-        gaps = ((points[:, None] - embedding.landmarks[None]) ** 2).sum(axis=2)
+        gaps = ((points[:, None] - made.landmarks[None]) ** 2).sum(axis=2)
         return np.exp(-gaps / (2 * 0.2**2)).mean(axis=0)
 
     expected = mean_kernels(q) - sum(alpha[0, i] * mean_kernels(p[y == i]) for i in range(3))
-    found = embedding.distance(embedding.at(q), Bags.whole(40), alpha)
+    found = made.distance(made.embed(q), Bags.whole(40), alpha)
     assert found[0] == pytest.approx((expected**2).sum(), rel=1e-4)
 
 

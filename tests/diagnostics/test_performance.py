@@ -15,7 +15,7 @@ from sklearn.metrics import (
 )
 
 import kdey
-from kdey.diagnostics.performance import _Measures
+from kdey.diagnostics.performance import measure_slopes, measures
 
 from .cases import draw
 
@@ -42,7 +42,7 @@ def test_measures_are_those_of_scikit_learn() -> None:
     labels, decided = rng.integers(3, size=200), rng.integers(3, size=200)
     confusion = confusion_matrix(labels, decided) / 200
     shares = confusion.sum(axis=1)
-    made = _Measures(shares, confusion / shares[:, None]).values()
+    made = measures(shares, confusion / shares[:, None])
     np.testing.assert_allclose(made, measured(labels, decided))
 
 
@@ -51,10 +51,10 @@ def test_slopes_are_derivatives() -> None:
     confusion, cost = rng.dirichlet(np.ones(9)).reshape(3, 3), rng.normal(size=(3, 3))
 
     def values(c: np.ndarray) -> np.ndarray:
-        return _Measures(c.sum(axis=1), c / c.sum(axis=1, keepdims=True), cost).values()
+        return measures(c.sum(axis=1), c / c.sum(axis=1, keepdims=True), cost)
 
     shares = confusion.sum(axis=1)
-    slopes = _Measures(shares, confusion / shares[:, None], cost).slopes()
+    slopes = measure_slopes(shares, confusion / shares[:, None], cost)
     for row, column in np.ndindex(3, 3):
         step = np.zeros((3, 3))
         step[row, column] = 1e-6

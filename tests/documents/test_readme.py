@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import re
+import runpy
+from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
-from kdey.cli.data_commands import demo_forms
+from kdey.datasets import load_beans
 from tests.documents.pages import ROOT, Block, Page
 from tests.documents.running import BASH, Session, run_page
 
@@ -33,47 +34,51 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
     return run_page(README, tmp_path_factory.mktemp("readme"))
 
 
-def test_first_block_shows_what_it_prints() -> None:
-    assert "analytic intervals" in str(block("images, digit").shows)
+def test_first_answer_shows_what_it_prints() -> None:
+    assert "analytic intervals" in str(block("load_beans").shows)
 
 
 def test_words_about_the_first_answer(session: Session) -> None:
     made = session.names
-    estimate, digit = made["q"].estimate(made["X_bag"]), made["digit"][1::2]
-    truth = np.bincount(digit[digit < 3], minlength=10) / (digit < 3).sum()
-    assert estimate.classify_and_count[3:].sum() == pytest.approx(0.07, abs=0.03)
-    assert estimate.estimate[3:].sum() == pytest.approx(0.01, abs=0.015)
-    assert (estimate.low[3:] == 0).all()
-    assert ((estimate.low <= truth) & (truth <= estimate.high)).all()
+    lake = made["new"]["supplier"] == "lake"
+    truth = made["known"]["variety"][lake].value_counts(normalize=True)["seker"]
+    estimate = made["q"].estimate(made["new"][lake])
+    seker = list(estimate.classes).index("seker")
+    assert truth == 0.8
+    assert estimate.classify_and_count[seker] == pytest.approx(0.61, abs=0.02)
+    assert estimate.low[seker] == pytest.approx(0.74, abs=0.02)
+    assert estimate.high[seker] == pytest.approx(0.83, abs=0.02)
+    for words in ("61 % of the variety *seker*", "80 % is\nright", "74 to 83 %"):
+        assert words in README.text
 
 
 def test_code_is_that_of_its_picture() -> None:
     script = ROOT / "examples" / "plot_first_answer.py"
     if not script.exists():
         pytest.skip("examples/ is not part of this tree")
-    drawn = [line.split("  #")[0] for line in script.read_text(encoding="utf-8").splitlines()]
-    lines = block("images, digit").text.split("\n\n")[1].splitlines()
-    assert [line for line in lines[:-1] if line.split("  #")[0] not in drawn] == []
+    drawn = script.read_text(encoding="utf-8").splitlines()
+    lines = block("load_beans").text.split("\n\n")[1].splitlines()
+    assert [line for line in lines[:-1] if line not in drawn] == []
     assert (ROOT / "docs" / "figures" / "first-answer.png").exists()
 
 
 def test_commands_on_the_tables_of_the_demonstration(session: Session) -> None:
-    printed = session.printed[block("forms/labelled.csv").line]
-    table = printed[printed.index("office,class,") :]
-    rows = list(csv.DictReader(table.splitlines()))
-    assert [row["office"] for row in rows] == ["north"] * 10 + ["south"] * 10
-    assert {row["status"] for row in rows} == {"no problem found"}
-    forms = demo_forms()
-    for office in ("north", "south"):
-        digits = forms["digits"][forms["new"] & (forms["offices"] == office)]
-        truth = np.bincount(digits, minlength=10) / len(digits)
-        own = [row for row in rows if row["office"] == office]
-        estimate = np.array([float(row["estimate"]) for row in own])
-        assert int(own[0]["n"]) == len(digits)
-        np.testing.assert_allclose(estimate, truth, atol=0.05)
-    page = (session.folder / "forms.html").read_text(encoding="utf-8")
-    assert "north" in page
-    assert "week 3 of 2026" in page
+    page = (session.folder / "beans.html").read_text(encoding="utf-8")
+    assert "lake" in page
+    assert "August 2026" in page
+    printed = session.printed[block("kdey audit").line]
+    shares = {row["class"]: row for row in csv.DictReader(printed.splitlines())}
+    for name, truth in load_beans()[2]["variety"].value_counts(normalize=True).items():
+        assert float(shares[name]["low"]) <= truth <= float(shares[name]["high"])
+    assert len((session.folder / "next.csv").read_text(encoding="utf-8").splitlines()) > 10
+
+
+def test_badges_are_those_of_the_project() -> None:
+    made = SimpleNamespace(**runpy.run_path(str(ROOT / "scripts" / "badges.py"))).badges()
+    assert len(made) == 3
+    for name, text in made.items():
+        assert (ROOT / "docs" / "figures" / name).read_text(encoding="utf-8") == text
+        assert f"docs/figures/{name}" in README.text
 
 
 def test_the_page_fits_on_a_screen_or_two() -> None:
@@ -84,7 +89,7 @@ def test_the_page_fits_on_a_screen_or_two() -> None:
 
 def test_the_home_page_has_the_same_first_answer() -> None:
     (home,) = [one for one in Page("docs/index.md").blocks if one.language == "python"]
-    readme = block("images, digit")
+    readme = block("load_beans")
     assert (home.text, home.shows) == (readme.text, readme.shows)
 
 

@@ -92,10 +92,12 @@ def test_runs_curves_tables_and_figures_from_start_to_end(
     assert invoke("multi", *selection, "--methods", "EMQ", "KDEy-ML", *here).exit_code == 0
     assert invoke("sensitivity", "--datasets", "iris", "--jobs", 1, *here).exit_code == 0
     document = tmp_path / "doc.md"
-    document.write_text("<!-- tables: multi -->\n<!-- end of tables: multi -->\n")
+    marked = "<!-- tables: {0} -->\n<!-- end of tables: {0} -->\n"
+    document.write_text(marked.format("multi") + marked.format("rules"))
     result = invoke("tables", *here, "--out", tmp_path / "t", "--document", document, "--quiet")
     assert result.exit_code == 0, result.output
     assert "KDEy-ML against EMQ" in document.read_text()
+    assert "| Silverman |" in document.read_text()
     assert (tmp_path / "t" / "multi-mae-spread.csv").exists()
     drawn = invoke("figures", *here, "--out", tmp_path / "f")
     assert drawn.exit_code == 0, drawn.output

@@ -118,8 +118,8 @@ def test_divergences(place, name, k):
     targets[:, :20] = 0.0
     problem = Divergence(templates, targets, GENERATORS[name], np.full(t, float(t)))
     exact = solve_divergence(problem, tol=1e-11)
-    tensors = [torch.from_numpy(v).to(place) for v in (templates, targets, np.full(t, 1 / t))]
-    loss = DivergenceLoss(*tensors, name)
+    tensors = [torch.from_numpy(v).to(place) for v in (templates, targets)]
+    loss = DivergenceLoss(*tensors, t, name)
     found = answer(loss, 1e-8, 100)
     x = found.x.cpu().numpy()
     np.testing.assert_allclose(x, exact.prevalence, atol=1e-4)
@@ -133,8 +133,8 @@ def test_divergence_hessian_in_steps(place, monkeypatch):
 
     rng = np.random.default_rng(0)
     templates, targets = rng.random((50, 4)), rng.random((3, 50))
-    tensors = [torch.from_numpy(v).to(place) for v in (templates, targets, np.full(50, 0.02))]
-    loss = DivergenceLoss(*tensors, "hellinger")
+    tensors = [torch.from_numpy(v).to(place) for v in (templates, targets)]
+    loss = DivergenceLoss(*tensors, 50, "hellinger")
     problem = Divergence(templates, targets, GENERATORS["hellinger"], np.full(50, 50.0))
     x = rng.dirichlet(np.ones(4), 3)
     monkeypatch.setattr(solve, "_OUTER", 7 * 16)

@@ -75,7 +75,7 @@ def test_batches_keep_both_posteriors(
     table = data(160, 6)[0].with_columns(site=pl.Series(["a", "b", "c", "d"] * 40))
     table.write_parquet(tmp_path / "t.parquet", row_group_size=40)
     monkeypatch.setattr("kdey.groups.scoring.MEMORY", memory)
-    monkeypatch.setattr("kdey.tables.files.BATCH", 33)
+    monkeypatch.setattr("kdey.tables.sources.BATCH", 33)
     made = fitted.predict_groups(tmp_path / "t.parquet", "site")
     expected = fitted.predict_groups(table, "site")
     assert np.isfinite(expected.fit_p_value).all()

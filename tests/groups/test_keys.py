@@ -17,8 +17,8 @@ import pytest
 import kdey
 from kdey import predict_groups
 from kdey.groups import Grouping, GroupKeys, Request, estimate_table
-from kdey.tables.dates import asked_format
-from kdey.tables.files import ReadOptions, TableError, TableFile
+from kdey.tables.dialect import ReadOptions, asked_format
+from kdey.tables.sources import TableError, open_source
 
 from .cases import SCORES, columns, fitted, keywords
 
@@ -44,7 +44,7 @@ def groups(frame: Any, by: Any = "k", **options: Any) -> list[tuple[str, int, fl
 
 
 def of_file(path: Path, grouping: Grouping, **options: Any) -> pa.Table:
-    file = TableFile.open(str(path), ReadOptions(**options))
+    file = open_source(str(path), ReadOptions(**options))
     request = Request(grouping, SCORES, options=kdey.Options(missing="drop"))
     return estimate_table(Q, file, request).to_frame()
 
@@ -277,7 +277,7 @@ def test_a_format_that_is_said(tmp_path: Path) -> None:
 def test_the_whole_file_decides_on_the_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kdey.tables.files.BLOCK", 2000)
+    monkeypatch.setattr("kdey.tables.sources.BLOCK", 2000)
     assert times(tmp_path, ["02.03.2024"] * 300 + ["31.01.2024"]) == [JANUARY, MARCH]
     with pytest.raises(TableError, match="day comes first in one and the month in the other"):
         times(tmp_path, ["13/02/2024"] + ["02/03/2024"] * 300 + ["01/31/2024"])

@@ -100,7 +100,7 @@ def test_batches_are_the_whole(
     frame = frame.with_columns(pl.col(SCORES).cast(kind))
     frame = frame.with_columns(p_cat=pl.when(pl.int_range(300) % 11 > 0).then(pl.col("p_cat")))
     frame.write_parquet(tmp_path / "t.parquet", row_group_size=50)
-    monkeypatch.setattr("kdey.tables.files.BATCH", 45)
+    monkeypatch.setattr("kdey.tables.sources.BATCH", 45)
     monkeypatch.setattr("kdey.groups.scoring.MEMORY", memory)
     made = q.predict_groups(tmp_path / "t.parquet", "group", scores=SCORES)
     same(made, q.predict_groups(frame, "group", scores=SCORES))

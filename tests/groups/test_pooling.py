@@ -92,6 +92,19 @@ def test_groups_that_cannot_be_told_apart_say_so() -> None:
     assert not table["status"].str.contains("told apart").any()
 
 
+def test_groups_whose_share_goes_with_their_size_are_not_alike() -> None:
+    rng, statuses = np.random.default_rng(6), []
+    for share in (0.5, 0.3):  # that of the first class in the large groups; 0.5 in the small ones
+        sizes = np.tile([6, 24], SHOPS)
+        shop = np.repeat(np.arange(2 * SHOPS), sizes)
+        first = np.where(sizes[shop] == 24, share, 0.5)
+        labels = np.where(rng.random(len(shop)) < first, 0, rng.integers(1, 3, len(shop)))
+        frame = pd.DataFrame(posteriors(labels, rng), columns=SCORES).assign(shop=shop)
+        statuses.append(answer(frame, **KEYS, shrink=True)["status"])
+    assert statuses[0].str.contains("told apart").all()
+    assert not statuses[1].str.contains("told apart").any()
+
+
 def with_outlier(n: int = 60) -> pd.DataFrame:
     """Return 20 equal shops, but for one more that has eels only."""
     rng = np.random.default_rng(7)

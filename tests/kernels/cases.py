@@ -46,3 +46,23 @@ def one_hot_pool(rng, n_classes, per_class):
     some = rng.random(len(hot)) < 0.2
     hot[some] = rng.dirichlet(np.full(n_classes, 0.05), int(some.sum()))
     return hot, np.arange(n_classes + 1) * per_class
+
+
+def class_log_sums_native(
+    queries, references, offsets, bandwidths, weights=None, exclude=None, **options
+):
+    """Return the log-sums of a single call of the native core, which packs nothing beforehand.
+
+    ``block_size`` (references per block) and ``skip`` (whether negligible blocks are skipped)
+    affect speed only.
+    """
+    out = np.empty((len(bandwidths), len(queries), len(offsets) - 1))
+    native.call(
+        "kdey_class_log_sums",
+        *(queries, references, *(int(a.dtype == np.float64) for a in (queries, references))),
+        *(*queries.shape[:1], *references.shape, offsets, len(offsets) - 1),
+        *(bandwidths, len(bandwidths), weights, exclude, int(options.get("double", False))),
+        *(options.get("n_threads", 1), options.get("block_size", 0)),
+        *(int(options.get("skip", True)), out),
+    )
+    return out

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from kdey.kernels import class_log_sums, class_log_sums_native, class_log_sums_numpy, transform
+from kdey.kernels import class_log_sums, class_log_sums_numpy, transform
 
-from .cases import needs_native, one_hot_pool, pool, worst_error
+from .cases import class_log_sums_native, needs_native, one_hot_pool, pool, worst_error
 
 pytestmark = needs_native
 

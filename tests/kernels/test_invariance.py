@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from kdey.kernels import class_log_sums, class_log_sums_native, class_log_sums_numpy
+from kdey.kernels import class_log_sums, class_log_sums_numpy
 
-from .cases import needs_native, pool, worst_error
+from .cases import class_log_sums_native, needs_native, pool, worst_error
 
 BANDWIDTHS = np.array([0.01, 0.05, 0.3])
 

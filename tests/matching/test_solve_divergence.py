@@ -88,15 +88,15 @@ def test_native_and_numpy_agree(name, needs_native, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["hellinger", "topsoe"])
-def test_many_points_thinned_start_threads_and_loop(name, needs_native):
+def test_many_points_thinned_start_threads_and_loop(name, needs_native, monkeypatch):
     m, q, r = _data(4, t=4000, k=6, bags=6)
     problem = Divergence(m, q, name, r)
     thinned = _check(problem)
-    plain = _check(problem, start=np.full((6, 6), 1 / 6))
-    np.testing.assert_allclose(thinned.objective, plain.objective, atol=2 * TOL)
     np.testing.assert_array_equal(_check(problem, n_threads=3).prevalence, thinned.prevalence)
     one = _check(problem.take(np.array([4])))
     np.testing.assert_array_equal(one.prevalence[0], thinned.prevalence[4])
+    monkeypatch.setattr(native, "available", lambda: False)  # which thins nothing
+    np.testing.assert_allclose(thinned.objective, _check(problem).objective, atol=2 * TOL)
 
 
 @pytest.mark.parametrize("isa", ["baseline", "avx2"])
@@ -125,14 +125,11 @@ def test_points_without_mass_add_a_constant(path):
     np.testing.assert_allclose(solution.objective, rest.objective + q[:, :3].sum(axis=1))
 
 
-def test_duplicated_classes_and_vertex_starts(path):
+def test_duplicated_classes(path):
     m, q, _ = _data(8)
     plain = _check(Divergence(m, q, "topsoe"))
     twice = _check(Divergence(np.concatenate([m, m], axis=1), q, "topsoe"))
     np.testing.assert_allclose(twice.objective, plain.objective, atol=2 * TOL)
-    sparse = Divergence(*_data(8, sparse=True)[:2], "hellinger")
-    vertex = _check(sparse, start=np.eye(5)[:4])
-    np.testing.assert_allclose(vertex.objective, _check(sparse).objective, atol=2 * TOL)
 
 
 def test_reverse_kl_keeps_classes_out_where_the_bag_has_no_mass(path):
@@ -196,13 +193,6 @@ def test_bags_of_every_kind_side_by_side(path):
         np.testing.assert_allclose(solution.prevalence[b], alone.prevalence[0], atol=1e-9)
         np.testing.assert_allclose(solution.objective[b], alone.objective[0], rtol=1e-9)
         assert solution.n_iter[b] == alone.n_iter[0]
-    start = np.tile([0.2, 0.3, 0.5], (4, 1))
-    with pytest.warns(ConvergenceWarning, match="infinite everywhere"):
-        warm = solve_divergence(Divergence(m, q, "reverse-kl"), start=start)
-    np.testing.assert_allclose(warm.prevalence, solution.prevalence, atol=1e-5)
-    with pytest.warns(ConvergenceWarning, match="infinite everywhere"):
-        again = solve_divergence(Divergence(m, q, "reverse-kl"), start=solution.prevalence)
-    np.testing.assert_array_equal(again.n_iter[[0, 3]], 0)
 
 
 def _overlapping_histograms(seed, k=10, n=90, m=500):

@@ -86,16 +86,9 @@ def test_tolerance_and_limit_reach_it_too(calls):
     assert all(0.25 in _numbers(args) and 17 in _numbers(args) for _, args in calls)
 
 
-@pytest.mark.parametrize(
-    ("solve", "problem"),
-    [
-        (solve_mixture, ROWS),
-        (solve_divergence, Divergence(M, Q, "topsoe")),
-    ],
-)
-def test_starts_reach_it(solve, problem, calls):
+def test_starts_reach_it(calls):
     start = np.array([[0.125, 0.375, 0.5], [0.5, 0.25, 0.25]])
-    solve(problem, start=start)
+    solve_mixture(ROWS, start=start)
     arrays = [a for _, arguments in calls for a in arguments if np.shape(a) == (2, 3)]
     assert any(np.array_equal(a, start) for a in arrays)
 

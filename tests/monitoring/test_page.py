@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,10 +23,12 @@ def test_the_page_shows_alarms_bounds_and_periods(tmp_path: Path) -> None:
     )
     assert "<title>Zoo</title>" in page
     assert "The history has 16 periods, from 0 to 15." in page
-    assert "Alarm.</strong> 15: the share of" in page
-    assert page.count('class="bound-line"') == 2  # for desks and for phones
-    # Cat and eel have moved, and eel is above its bound.
-    assert page.count('class="alarm-line"') == 2 * 3
+    assert "Alarm.</strong> 3 alarms in 15." in page
+    # Cat and eel have moved, and eel is above its bound; each is marked at its time.
+    marked = [d for d in re.findall(r'class="marks" d="([^"]*)"', page) if d]
+    assert marked == ["M15 0V800", "M15 0V800M15 0V800"]
+    assert [d for d in re.findall(r'class="bounds" d="([^"]*)"', page) if d] == ["M0 300H15"]
+    assert re.search(r'<a href="#classes-\d" data-label="eel">eel</a>: 15: the share of', page)
     assert "is at most 5.0\u00a0%" in page
     assert 'download="history.csv"' in page
 
@@ -33,7 +37,22 @@ def test_a_quiet_history_says_so() -> None:
     page = history_page(history(drawn([0.5, 0.3, 0.2], 3)))
     assert "No alarm.</strong> Nothing rings in 2." in page
     assert "No alarm has rung so far." in page
-    assert 'alarm-line"' not in page
+    assert not [d for d in re.findall(r'class="marks" d="([^"]*)"', page) if d]
+
+
+def test_a_history_of_groups_has_a_row_for_each() -> None:
+    rows = {"north": drawn([0.5, 0.3, 0.2], 12), "south": drawn([0.2, 0.3, 0.5], 12)}
+    rows["north"][-1] = [0.1, 0.2, 0.7]
+    periods = [
+        replace(period(str(number), row), group=group)
+        for number in range(12)
+        for group, row in ((name, every[number]) for name, every in rows.items())
+    ]
+    page = history_page(replace(empty(), by="shop").with_periods(periods))
+    flagged = page.split('<tr id="groups-0"')[1].split("</tr>")[0]
+    assert "north" in flagged
+    assert "⚑ alarm" in flagged
+    assert "⚑" not in page.split('<tr id="groups-1"')[1].split("</tr>")[0]
 
 
 def test_labels_are_escaped() -> None:

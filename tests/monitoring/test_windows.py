@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from kdey.monitoring.alarms import Series, beyond_signal, limit_of, moved_signal
+from kdey.monitoring.alarms import Series, beyond_signal, limit_of, moved_signal, rings
 from kdey.monitoring.history import HORIZON
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "monitoring-limits.csv"
@@ -102,10 +102,13 @@ def test_fluctuation_is_no_change() -> None:
 
 
 def test_only_the_last_hundred_periods_are_looked_at() -> None:
-    x = np.concatenate([np.full(50, 0.1), np.full(HORIZON, 0.4)])
-    signal = moved_signal(series(x))
-    assert signal is not None
-    assert abs(signal[0]) < 1e-6
-    above = beyond_signal(series(x[::-1].copy()), 0.3)
-    assert above is not None
-    assert above[1] >= 50
+    x = series(np.concatenate([np.full(50, 0.1), np.full(HORIZON + 1, 0.4)]))
+    seen: list[Series] = []
+
+    def signal_of(part: Series) -> tuple[float, int, float, float]:
+        seen.append(part)
+        return (9.0 if len(seen) == len(x) else 0.0), 3, 0.1, 0.4
+
+    assert [(last, first) for last, first, _ in rings(x, signal_of, 4.0, True)] == [(150, 54)]
+    assert len(seen[-1]) == HORIZON
+    assert (seen[-1].shares == 0.4).all()

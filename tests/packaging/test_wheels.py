@@ -143,7 +143,7 @@ def test_a_core_of_another_system_is_an_error(check_wheels: ModuleType) -> None:
 
 def test_commands_of_the_readme_are_those_that_run_without_an_index() -> None:
     script = load("try_wheels").readme_commands()
-    assert "kdey fit forms/labelled.csv" in script
+    assert "kdey fit beans/labelled.csv" in script
     assert "from kdey import Quantifier" in script
     assert "pip install" not in script
 

@@ -20,9 +20,14 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 import kdey
+from kdey import native
 from kdey.validation import LabelColumnWarning
 
 from .methods import binary, multiclass
+
+pytestmark = pytest.mark.skipif(
+    not native.available(), reason="what fit takes is the same on both paths"
+)
 
 #: One per kind of row and problem, and the wrappers.
 NAMES = [

@@ -92,6 +92,15 @@ def full_report(k: int, kind: str) -> Report:
     )
 
 
+def told(report: Report) -> str:
+    """Return all sentences before the technical part, with names of rows before findings."""
+    page = report.page()
+    findings = [": ".join([*[", ".join(f.links)] * bool(f.links), f.text]) for f in page.findings]
+    facts = [sentence for sentences in page.facts.values() for sentence in sentences]
+    words = [sentence for section in page.sections for sentence in section.words]
+    return " ".join([page.headline, *findings, *facts, *words]).replace("\u00a0", " ")
+
+
 def relabelled(report: Report, labels: list[str], keys: list[str]) -> Report:
     """Return the report with other names of classes and of groups."""
     assert report.estimate is not None

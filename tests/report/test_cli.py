@@ -68,8 +68,8 @@ def test_a_report_by_site_and_day(folder: Path, tmp_path: Path) -> None:
     page = out.read_text(encoding="utf-8")
     assert "Shares of classes in table.csv" in page
     assert "&lt;b&gt;x&lt;/b&gt;" in page
-    assert "<b>" not in page
-    for part in ("time", "prevalence", "fit", "confusion"):
+    assert "<b>x" not in page
+    for part in ("groups", "classes", "fit", "reliability", "confusion"):
         assert f'id="{part}"' in page
     assert "SHA-256 of model.kdey" in page
 
@@ -85,12 +85,12 @@ def test_periods_by_name_totals_and_figures(folder: Path, tmp_path: Path) -> Non
     page = out.read_text(encoding="utf-8")
     assert "January 2026" in page, "a single month is a month if one asked for months"
     # The one month of a site holds all of its rows: so does its total.
-    total = re.search(r'id="overview">.*?</tbody>', page, re.DOTALL)
+    total = re.search(r'<tbody>\s*<tr id="groups-.*?</tbody>', page, re.DOTALL)
     month = re.search(r'id="group-rows">.*?</tbody>', page, re.DOTALL)
     assert total is not None
     assert month is not None
-    shares = re.findall(r"(\d+\.\d\u00a0%) \(", total[0])[:3]
-    assert len(shares) == 3
+    shares = re.findall(r"<b>(\d+\.\d\u00a0%)</b>", total[0])
+    assert len(shares) >= 2
     assert all(share in month[0] for share in shares)
 
 
@@ -98,12 +98,27 @@ def test_what_cannot_be_written_is_said_before_any_work(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "r.html"
-    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     figures = ["--figures", tmp_path / "figures", "--figure-format", "png"]
     result = run(folder / "model.kdey", folder / "table.csv", "-o", out, *figures)
     assert result.exit_code == 2
-    assert "PNG files need resvg" in result.output
+    assert "plots need matplotlib: pip install 'kdey[plot]'" in result.output
     assert not out.exists()
+
+
+def test_the_page_is_about_the_class_that_was_asked_for(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "r.html"
+    options = ["--by", "site", "--focus", "setosa", "--labelled", "species"]
+    result = run(folder / "model.kdey", folder / "table.csv", *options, "-o", out)
+    assert result.exit_code == 0, result.output
+    page = out.read_text(encoding="utf-8")
+    headline = page.split('class="headline">')[1].split("</p>")[0]
+    assert headline.count("are “") == 1
+    assert "are “setosa”" in headline
+    assert "whatever has changed since training" in page, "labels of the rows are used"
+    result = run(folder / "model.kdey", folder / "table.csv", "--focus", "rose", "-o", out)
+    assert result.exit_code == 2
+    assert "focus must be one of" in result.output
 
 
 def test_python_makes_the_same_page(folder: Path, tmp_path: Path) -> None:

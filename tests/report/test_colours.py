@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from kdey.report.drawing import COLOURS, page_colours
+from kdey.report.page import COLOURS, page_colours
 
 EYES = {
     "all cones": np.eye(3),

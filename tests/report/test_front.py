@@ -15,16 +15,6 @@ import pytest
 from kdey import PACC, KDEyML
 from kdey.diagnostics import Checks, ColumnFinding, ColumnVerdict, FitVerdict, NotChecked
 from kdey.report import Report, group_table, make_report
-from kdey.report.drawing import NARROW, WIDE, wrapped
-from kdey.report.sections import overview_table
-from kdey.report.share_figures import (
-    drawn_classes,
-    drawn_series,
-    groups_figure,
-    prevalence_figure,
-    time_figure,
-)
-from kdey.report.shown_groups import ClassRow
 from kdey.report.words import (
     fit_headline,
     fit_meaning,
@@ -33,7 +23,7 @@ from kdey.report.words import (
     look_alike_sets,
 )
 
-from .cases import full_report, group_rows, names, weeks
+from .cases import full_report, group_rows, names, told, weeks
 
 pytest.importorskip("jinja2")
 JARGON = (
@@ -123,36 +113,14 @@ def test_a_flagged_column_or_group_is_amber() -> None:
     assert fit_headline(Checks(never, never)) == ("", "Cannot be checked.")
 
 
-def test_groups_that_do_not_fit_come_first() -> None:
-    words = {"a": "no problem found", "b": "poor fit", "c": "few labels; poor fit"}
-    rows = [
-        {"site": site, "class": "x", "n": 9, "estimate": 1.0, "low": 0.9, "high": 1.0, "status": w}
-        for site, w in words.items()
-    ]
-    table = overview_table(group_table(rows, ["site"], None), None, None)
-    assert [row.cells[0].text for row in table.rows] == ["b", "c", "a"]
-    weeks_in_order = overview_table(group_table(rows, ["site"], "site"), None, None)
-    assert [row.cells[0].text for row in weeks_in_order.rows] == ["a", "b", "c"]
-
-
-def test_the_table_of_groups_has_totals(reports: dict[str, Report]) -> None:
-    page = reports["time"].html()
-    table = page.split('<table data-sortable id="overview">')[1].split("</table>")[0]
-    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", table, flags=re.DOTALL)
-    assert len(rows) == 1 + 2 + 1, "a row for each region over all weeks, and one of all"
-    assert "All together" in rows[-1]
-    assert ">600<" in rows[1]
-    assert "Records" in rows[0]
-
-
 def test_labels_outside_the_limits_are_told_at_the_top(reports: dict[str, Report]) -> None:
     report = reports["groups"]
     assert report.rows is not None
     wrong = replace(report, truth=np.array([1.0, 0.0, 0.0]))
-    lead = " ".join(wrong.page().lead)
+    lead = told(wrong)
     assert "Beware: the share of known labels lies outside the interval of" in lead
     right = replace(report, truth=report.estimate.estimate)
-    assert "Beware" not in " ".join(right.page().lead)
+    assert "Beware" not in told(right)
 
 
 def test_groups_alone_say_what_checking_means() -> None:
@@ -174,61 +142,6 @@ def test_totals_are_those_of_the_table() -> None:
     assert "12.3\u00a0%" in front(report.html())
 
 
-def test_series_have_a_panel_each_and_no_band_covers_another() -> None:
-    rows = group_rows(
-        ["shop", "week"], [(f"shop {s}", w) for s in range(3) for w in weeks(4)], ["a", "b"]
-    )
-    table = group_table(rows, ["shop"], "week")
-    drawing = time_figure(table)
-    drawn = "".join(drawing.parts)
-    assert drawn.count('class="band"') == 3 * 2 + 1  # and one in the legend
-    assert drawn.count('class="others"') == 3 * 2 * 2 + 1
-    for number in range(3):
-        assert drawn.count(f">shop {number}</text>") == 2
-    lefts = [float(x) for x in re.findall(r'<polygon points="([\d.]+),', drawn)]
-    assert len(set(lefts[:3])) == 3, "panels stand beside each other"
-
-
-def test_more_series_than_fit_are_the_largest_in_their_order() -> None:
-    keys = [(f"shop {s:02d}", w) for s in range(14) for w in weeks(2)]
-    rows = group_rows(["shop", "week"], keys, ["a", "b", "c"])
-    for row in rows:
-        row["n"] = 10 + int(row["shop"][-2:])
-    table = group_table(rows, ["shop"], "week")
-    assert list(drawn_series(table)) == [f"shop {s:02d}" for s in range(2, 14)]
-    assert len(drawn_classes(table)) == 2
-    page = make_report(rows, by=["shop"], time="week").html()
-    assert "The 12 largest of 14 groups are drawn." in page
-
-
-def test_the_share_in_training_lies_within_the_axis() -> None:
-    """A share of 25 % in training was drawn at 15 %, the end of the axis."""
-    rows = group_rows(["week"], [(w,) for w in weeks(4)], ["a", "b"])
-    for row in rows:
-        low = row["class"] == "a"
-        row |= {"estimate": 0.1, "low": 0.08, "high": 0.12} if low else {}
-        row["training"] = 0.252 if low else 0.748
-    drawn = "".join(time_figure(group_table(rows, [], "week")).parts)
-    placed = [
-        float(y) for y in re.findall(r'y1="([\d.]+)"[^>]*class="training-line"><title', drawn)
-    ]
-    grid = [float(y) for y in re.findall(r'y1="([\d.]+)"[^>]*class="grid"', drawn)]
-    # The axis of the first panel ends at 30 %.
-    assert placed[0] == pytest.approx(max(grid) - 0.252 / 0.3 * (max(grid) - min(grid)))
-
-
-def test_classes_are_drawn_by_their_share_among_all_rows() -> None:
-    """A class that was large in one tiny group took the place of a frequent one."""
-    keys = [(f"shop {s:02d}", w) for s in range(12) for w in weeks(2)]
-    rows = group_rows(["shop", "week"], keys, ["a", "b", "c"])
-    for row in rows:
-        tiny = row["shop"] == "shop 00"
-        share = {"a": 0.0, "b": 0.1, "c": 0.9} if tiny else {"a": 0.6, "b": 0.39, "c": 0.01}
-        row["n"] = 11 if tiny else 500
-        row |= dict.fromkeys(("estimate", "low", "high"), share[row["class"]])
-    assert drawn_classes(group_table(rows, ["shop"], "week")) == ["a", "b"]
-
-
 def test_labels_that_trained_the_model_confirm_nothing() -> None:
     """The page said of the training table that known labels agree."""
     rng = np.random.default_rng(0)
@@ -240,42 +153,6 @@ def test_labels_that_trained_the_model_confirm_nothing() -> None:
     assert "its training data" in page
     fewer = make_report(q, table[5:], truth="kind").html()
     assert "only of records that the model was not trained on" in fewer
-
-
-@pytest.mark.parametrize(
-    ("n_groups", "n_classes", "panels"),
-    [(5, 3, 3), (5, 9, 5), (20, 9, 0), (60, 9, 6)],
-    ids=["classes", "groups", "cells", "thin lines"],
-)
-@pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_the_figure_of_groups_suits_their_number(
-    n_groups: int, n_classes: int, panels: int, width: float
-) -> None:
-    rows = group_rows(["shop"], [(f"shop {g}",) for g in range(n_groups)], names(n_classes, False))
-    drawing = groups_figure(group_table(rows, ["shop"]), width=width)
-    drawn = "".join(drawing.parts)
-    assert drawn.count('class="heading"') == panels
-    assert drawn.count('class="interval-thin"') == (6 * 60 + 1 if n_groups == 60 else 0)
-    assert drawing.width <= width
-
-
-def test_a_narrow_figure_fits_a_phone_and_has_its_numbers_in_words() -> None:
-    rows = [
-        ClassRow("a name that is rather long " * 3, 0.6, 0.5, 0.7),
-        ClassRow("b", 0.4, 0.3, 0.5),
-    ]
-    drawing = prevalence_figure(rows, 0.95, width=NARROW)
-    assert drawing.width == NARROW
-    assert "60.0\u00a0% (50.0\u00a0% to 70.0\u00a0%)" in "".join(drawing.parts)
-    assert "<title>" not in "".join(drawing.parts), "phones have no pointer"
-    assert "<title>" in "".join(prevalence_figure(rows, 0.95).parts)
-
-
-def test_texts_are_wrapped() -> None:
-    lines = wrapped("one two three four", 80)
-    assert " ".join(lines) == "one two three four"
-    assert len(lines) > 1
-    assert wrapped("x" * 99, 80)[0].endswith("…")
 
 
 def test_three_classes_that_look_alike_are_named_together() -> None:

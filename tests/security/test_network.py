@@ -24,10 +24,11 @@ CONNECTING = {
     "requests",
     "urllib3",
     "pooch",
+    "fsspec",
 }
-#: The files that may import them: both only fetch data sets when asked to; the second takes the
-#: place of the user's cache from pooch.
-ALLOWED = {"datasets/download.py", "datasets/registry.py"}
+#: The files that may import them: two only fetch data sets when asked to, of which the second takes
+#: the place of the user's cache from pooch; the third reads a table at an address of the user's.
+ALLOWED = {"datasets/download.py", "datasets/registry.py", "tables/sources.py"}
 
 #: The main entries, in a process that cannot make an internet socket.
 WORK = """

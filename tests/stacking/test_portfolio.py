@@ -28,6 +28,14 @@ def test_auto_is_the_portfolio_for_the_kinds() -> None:
         assert list(found) == list(TEXT_CLASSIFIERS)
 
 
+def test_forests_are_left_out_of_wide_sparse_tables_unless_they_are_named() -> None:
+    wide: Any = {"sparse": "alike", "shape": (50_000, 50_000)}
+    assert list(portfolio("auto", None, LOW, **wide)) == ["logistic regression", "naive Bayes"]
+    assert "extra trees" in portfolio(["extra trees"], None, LOW, **wide)
+    assert "extra trees" in portfolio("auto", None, LOW, sparse="alike", shape=(50_000, 5_000))
+    assert "extra trees" in portfolio("auto", None, LOW, shape=(50_000, 50_000))
+
+
 @pytest.mark.parametrize("sparse", ["alike", "mixed"])
 def test_sparse_matrices_are_taken(sparse: SparseColumns) -> None:
     y = np.arange(90) % 3
@@ -50,7 +58,7 @@ def test_forests_of_large_tables_are_bounded() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(900, 4)).astype(np.float32), rng.integers(3, size=900)  # pure noise
     (small, _), (large, _) = (
-        portfolio("extra trees", None, LOW, n_rows=n)["extra trees"] for n in (40_000, 60_000)
+        portfolio("extra trees", None, LOW, shape=(n, 4))["extra trees"] for n in (20_000, 60_000)
     )
     assert not small.bootstrap
     forests = [forest.fit(X, y) for forest in (small, large)]

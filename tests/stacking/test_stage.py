@@ -108,6 +108,34 @@ def test_a_limit_on_size_drops_the_largest_classifier() -> None:
         Quantifier(GaussianNB(), effort="low", size_limit=10).fit(X, y)
 
 
+def test_what_a_limit_will_drop_is_fitted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kdey.stacking, "SMALL_TABLE", 100)
+    X, y = data()
+    fits = tmp_path / "fits"
+
+    class Large(Counted):
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            self.ballast_ = np.random.default_rng(0).bytes(30_000)
+            return super().fit(X, y, sample_weight)
+
+    monkeypatch.setattr(kdey.stacking, "model_bytes", _pickled)
+    classifiers = {"bayes": GaussianNB(), "large": Large(str(fits))}
+    with pytest.warns(MemberWarning, match=r"large is left out.*size_limit"):
+        q = Quantifier(classifiers, effort="low", size_limit=80_000).fit(X, y)  # three folds
+    assert len(fits.read_text().splitlines()) == 1
+    assert set(q.classifier_.models_) == {"bayes"}
+    Quantifier(classifiers, effort="low", size_limit=200_000).fit(X, y)
+    assert len(fits.read_text().splitlines()) == 1 + 3
+
+
+def _pickled(models: Any) -> int:
+    if isinstance(models, list | tuple):
+        return sum(map(_pickled, models))
+    return len(getattr(models, "ballast_", b""))
+
+
 def test_a_fit_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     X, y = data()
     fits = tmp_path / "fits"

@@ -12,18 +12,19 @@ import polars as pl
 import pytest
 
 from kdey.tables.columns import parse_number
-from kdey.tables.files import ReadOptions, TableError, TableFile
+from kdey.tables.dialect import ReadOptions
+from kdey.tables.sources import TableError, TableSource, open_source
 
 TEXT = "name,code,x\nZürich,007,1.5\nKöln,7,2\n"
 
 
-def opened(tmp_path: Path, data: bytes, **options: Any) -> TableFile:
+def opened(tmp_path: Path, data: bytes, **options: Any) -> TableSource:
     path = tmp_path / "t.csv"
     path.write_bytes(data)
-    return TableFile.open(str(path), ReadOptions(**options))
+    return open_source(str(path), ReadOptions(**options))
 
 
-def columns(file: TableFile) -> dict[str, list[Any]]:
+def columns(file: TableSource) -> dict[str, list[Any]]:
     return file.read().to_dict(as_series=False)
 
 
@@ -76,7 +77,7 @@ def test_separators_are_found(tmp_path: Path, separator: str, packed: bool) -> N
     ],
 )
 def test_records_must_agree_with_the_header(tmp_path: Path, text: str, separator: str) -> None:
-    assert opened(tmp_path, text.encode()).separator == separator
+    assert opened(tmp_path, text.encode()).options.separator == separator
 
 
 def test_the_line_by_which_excel_announces_a_separator(tmp_path: Path) -> None:
@@ -144,7 +145,7 @@ def test_missing_values_are_empty_cells_and_what_is_said(tmp_path: Path) -> None
 
 
 def test_text_files_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdey.tables.files.BLOCK", 1000)
+    monkeypatch.setattr("kdey.tables.sources.BLOCK", 1000)
     lines = [f'{i},"a\n{i}"\n' for i in range(500)]
     file = opened(tmp_path, ("i,t\n" + "".join(lines)).encode())
     frames = list(file.batches())
@@ -158,17 +159,17 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     writer = threading.Thread(target=pipe.write_bytes, args=(TEXT.encode(),))
     writer.start()
     try:
-        file = TableFile.open(str(pipe))
+        file = open_source(str(pipe))
     finally:
         writer.join(timeout=30)
     assert columns(file)["code"] == ["007", "7"]
 
 
 def test_devices_and_folders_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(TableError, match="is a directory"):
-        TableFile.open(str(tmp_path))
-    with pytest.raises(TableError, match="neither a file nor a pipe"):
-        TableFile.open("/dev/zero")
+    with pytest.raises(TableError, match="no file is there"):
+        open_source(str(tmp_path))
+    with pytest.raises(TableError, match="neither a file, nor a folder, nor a pipe"):
+        open_source("/dev/zero")
 
 
 @pytest.mark.parametrize(
@@ -246,7 +247,7 @@ def test_a_cell_that_goes_on_after_its_quote_is_pointed_out(tmp_path: Path) -> N
     """The quote of the next cell closes this one, and the two are read as one."""
     path = tmp_path / "t.csv"
     path.write_text('shop,size,x\na,"1,5",2\n"b,"1,5",3\n"c" ,"say ""x""",4\n')
-    [note] = TableFile.open(str(path)).notes
+    [note] = open_source(str(path)).notes
     assert note.startswith('line 3 goes on after the closing quote (") of a cell: if a quote')
 
 
@@ -259,7 +260,7 @@ def test_a_number_that_means_missing_does_so_however_it_is_written(
     path = tmp_path / f"t.{ending}"
     writers = {"csv": table.write_csv, "parquet": table.write_parquet, "xlsx": table.write_excel}
     writers[ending](path)
-    frame = TableFile.open(str(path), ReadOptions(missing_values=(said,))).read(keys=["key"])
+    frame = open_source(str(path), ReadOptions(missing_values=(said,))).read(keys=["key"])
     assert frame["key"].null_count() == 0
     assert [frame[name].is_null().to_list() for name in "xn"] == [[True, False], [False, True]]
 
@@ -267,5 +268,5 @@ def test_a_number_that_means_missing_does_so_however_it_is_written(
 def test_texts_that_mean_missing_are_found_in_every_kind_of_text_column(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pl.DataFrame({"x": ["a.b", "axb", " a.b "]}).write_parquet(path)  # polars writes large strings
-    frame = TableFile.open(str(path), ReadOptions(missing_values=("a.b",))).read()
+    frame = open_source(str(path), ReadOptions(missing_values=("a.b",))).read()
     assert frame["x"].is_null().to_list() == [True, False, True]

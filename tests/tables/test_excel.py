@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import io
+import json
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,9 @@ import pyarrow as pa
 import pytest
 
 from kdey.tables import excel
-from kdey.tables.files import ReadOptions, TableError, TableFile
+from kdey.tables.dialect import ReadOptions
 from kdey.tables.output import table_bytes
+from kdey.tables.sources import TableError, open_source
 
 xlsxwriter = pytest.importorskip("xlsxwriter")
 calamine = pytest.importorskip("python_calamine")
@@ -38,7 +41,7 @@ def book(path: Path, *sheets: list[list[Any]], first: tuple[int, int] = (0, 0)) 
 
 
 def read(path: Path, keys: tuple[str, ...] = (), **options: Any) -> Any:
-    file = TableFile.open(str(path), ReadOptions(**options))
+    file = open_source(str(path), ReadOptions(**options))
     frame = file.read(keys)
     [batch] = file.batches(None, keys)
     assert batch.to_dict(as_series=False) == frame.to_dict(as_series=False)
@@ -77,7 +80,7 @@ def test_cells_keep_their_types(tmp_path: Path) -> None:
     midnight = dt.datetime(2024, 1, 2)
     expected = {**COLUMNS, "instant": [NOON, midnight, None], "mixed": ["7", "x", "0.5"]}
     assert frame.to_dict(as_series=False) == expected
-    assert TableFile.open(str(tmp_path / "t.xlsx")).first_row == 4
+    assert open_source(str(tmp_path / "t.xlsx")).first_row == 4
 
 
 def test_mixed_columns_follow_the_decimal_mark(tmp_path: Path) -> None:
@@ -188,6 +191,35 @@ def test_values_of_every_type_come_back(tmp_path: Path) -> None:
         "share": [0.25, None, None],
         "text": ["é", None, None],
     }
+
+
+def test_a_sheet_is_made_to_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.xlsx"
+    table = pa.table({"shop": [7], "share": [0.123456789], "size": [12.5]})
+    path.write_bytes(table_bytes(table, "xlsx"))
+    assert read(path)["share"].to_list() == [0.123456789]
+    with zipfile.ZipFile(path) as archive:
+        sheet = archive.read("xl/worksheets/sheet1.xml").decode()
+        styles = archive.read("xl/styles.xml").decode()
+    assert 'ySplit="1"' in sheet
+    assert 'state="frozen"' in sheet
+    assert '<autoFilter ref="A1:C2"/>' in sheet
+    assert 'formatCode="0.0000"' in styles
+    cells = dict(re.findall(r'<c r="([A-C]2)"( s="\d+")?', sheet))
+    assert [bool(cells[name]) for name in ("A2", "B2", "C2")] == [False, True, False]
+
+
+def test_csv_has_the_digits_that_people_read() -> None:
+    table = pa.table(
+        {"at": [0.12345678901], "class": ["a"], "share": [1 / 3], "p": [1.23456789e-9]}
+    )
+    assert table_bytes(table, "csv").decode().splitlines()[1] == (
+        "0.12345678901,a,0.333333,1.23457e-09"
+    )
+    assert table_bytes(table, "csv", 2).decode().splitlines()[1] == "0.12345678901,a,0.33,1.2e-09"
+    assert json.loads(table_bytes(table, "json"))[0]["share"] == 1 / 3
+    assert json.loads(table_bytes(table, "json", 3))[0]["share"] == 0.333
+    assert repr(1 / 3) in table_bytes(table, "csv", 17).decode()
 
 
 def test_tables_beyond_excel_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 
 import numpy as np
 import pytest
 
+from experiments.tables import number, shaded
 from experiments.writers import fit_to_page, to_html, to_markdown
 from kdey.tables.output import (
     Cell,
@@ -17,9 +17,6 @@ from kdey.tables.output import (
     Table,
     csv_text,
     headings,
-    number,
-    shaded,
-    sortable_html,
     terminal_table,
 )
 
@@ -32,16 +29,6 @@ TABLE = Table(
         Row((Cell("pear"), Cell("–", -1.0), Cell("a name that is longer than the others"))),
     ),
 )
-
-
-def test_a_sortable_table_carries_the_numbers_behind_its_texts() -> None:
-    html = sortable_html(TABLE)
-    assert '<table data-sortable id="prices">' in html
-    assert "<caption>Prices &lt;today&gt;</caption>" in html
-    assert re.findall(r'data-value="([^"]*)"', html) == ["1200.0", "-1.0"]
-    assert '<th scope="col" class="n"><button type="button">n</button></th>' in html
-    assert '<td class="short">far &amp; wide</td>' in html
-    assert "<td>a name that is longer than the others</td>" in html
 
 
 def test_a_page_of_tables_carries_shades_and_families() -> None:

@@ -179,6 +179,11 @@ class OtherGroups:
         """Whether each group does not belong to the others, shape (G,)."""
         return np.asarray(self.p_value * len(self.p_value) < FALSE_ALARM)
 
+    @property
+    def hint(self) -> bool:
+        """Whether some group is so near to not belonging that groups are not all alike."""
+        return bool(self.p_value.min() * len(self.p_value) < _HINT)
+
     def intervals(self, ends: SeparateEnds, tail: float, common: Array) -> tuple[Array, Array]:
         """Return intervals that hold for each group, two arrays of shape (G, k).
 
@@ -295,8 +300,7 @@ def lean_on_others(
         low, high = others.intervals(ends, tail, drawn.common_variance())
         low, high = np.minimum(low, separate[1]), np.maximum(high, separate[1])
         estimate = _inside(separate[1], estimate, low, high)
-    hint = others.p_value.min() * len(sizes) < _HINT
-    alike = not (drawn.told_apart or hint)
+    alike = not (drawn.told_apart or others.hint)
     return LeaningGroups(estimate, low, high, strange, shrinkage, alike, drawn.converged)
 
 

@@ -27,7 +27,7 @@ COMMANDS = {
     "inspect": ("model_commands", "Show what a model file holds."),
     "evaluate": ("fit_commands", "Compare methods on bags of a labelled table."),
     "select": ("fit_commands", "Find the best settings of a method on a labelled table."),
-    "demo": ("data_commands", "Compare methods on handwritten digits, or write two tables to try."),
+    "demo": ("data_commands", "Compare methods on dry beans, or write tables to try."),
     "data": ("data_commands", "List, fetch, locate and check the data sets of the paper."),
 }
 

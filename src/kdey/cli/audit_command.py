@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kdey.diagnostics import Audit
-    from kdey.tables.files import TableFile
+    from kdey.tables.sources import TableSource
 
     Labels = NDArray[np.object_]
 
@@ -77,7 +77,7 @@ def audit(table: str, **options: Any) -> None:
         target=options["target"],
         seed=options["seed"],
     )
-    deliver(found.to_frame("pyarrow"), options["format"], options["output"])
+    deliver(found.to_frame("pyarrow"), options["format"], options["output"], options["digits"])
     say(found.verdict)
     _say_classes(found)
     if options["next_rows"] is not None:
@@ -106,10 +106,10 @@ def _text(cell: Any) -> str:
     return str(int(cell) if whole else cell).strip()
 
 
-def _fill_in(human: Labels, decided: Labels, file: TableFile, options: dict[str, Any]) -> None:
+def _fill_in(human: Labels, decided: Labels, file: TableSource, options: dict[str, Any]) -> None:
     """Put the labels of a filled-in file of rows into the column of the table."""
     from kdey.tables.columns import require_names
-    from kdey.tables.files import TableError
+    from kdey.tables.sources import TableError
 
     wanted = [ROW, options["decided"], options["human"]]
     require_names(file.columns, wanted, "column")
@@ -151,4 +151,4 @@ def _write_next(found: Audit, frame: Any, options: dict[str, Any]) -> None:
     if ROW in table.column_names:
         table = table.drop_columns([ROW])
     table = table.add_column(0, ROW, pa.array(rows + 1))
-    deliver(table, None, options["next_rows"])
+    deliver(table, None, options["next_rows"], 17)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kdey.evaluation.protocols import BagProtocol
-    from kdey.tables.files import TableFile
+    from kdey.tables.sources import TableSource
     from kdey.tables.training import TableOptions, TrainingTable
 
 
@@ -143,14 +143,15 @@ def reading_options(command: Command) -> Command:
     )
 
 
-def open_table(path: str, options: Mapping[str, Any]) -> TableFile:
+def open_table(path: str, options: Mapping[str, Any]) -> TableSource:
     """Return the table at a path by the options of :func:`reading_options`.
 
     What had to be assumed about it is said on standard error.
     """
-    from kdey.tables.files import ReadOptions, TableFile
+    from kdey.tables.dialect import ReadOptions
+    from kdey.tables.sources import open_source
 
-    file = TableFile.open(
+    file = open_source(
         path,
         ReadOptions(
             options["encoding"],
@@ -166,13 +167,13 @@ def open_table(path: str, options: Mapping[str, Any]) -> TableFile:
     return file
 
 
-def check_columns(file: TableFile, options: Mapping[str, Any]) -> None:
+def check_columns(file: TableSource, options: Mapping[str, Any]) -> None:
     """Raise TableError if the table lacks a column that an option names.
 
     Only the header is read: a typo is answered before a model is loaded or a row is read.
     """
     from kdey.tables.columns import require_names
-    from kdey.tables.files import TableError
+    from kdey.tables.sources import TableError
 
     for what, of_columns in _COLUMN_OPTIONS.items():
         values = [options[name] for name in of_columns if options.get(name)]
@@ -226,7 +227,7 @@ def label_options(command: Command) -> Command:
     )
 
 
-def table_options(options: Mapping[str, Any], file: TableFile) -> TableOptions:
+def table_options(options: Mapping[str, Any], file: TableSource) -> TableOptions:
     """Return how a labelled table is read, by the options of :func:`label_options`."""
     from kdey.tables.training import TableOptions
 
@@ -247,7 +248,7 @@ def table_options(options: Mapping[str, Any], file: TableFile) -> TableOptions:
 
 def read_labelled(table: str, options: Mapping[str, Any]) -> TrainingTable:
     """Return the training data of a table; errors name the file."""
-    from kdey.tables.files import TableError
+    from kdey.tables.sources import TableError
     from kdey.tables.training import training_table
 
     file = open_table(table, options)
@@ -330,7 +331,8 @@ def comparison_options(command: Command) -> Command:
             "--against",
             multiple=True,
             help="Compare groups with previous: the period (or last key) before; rest: all others "
-            "together; NAME=VALUE: the group with this key, repeat for several keys.",
+            "together; NAME=VALUE: the group with this key, repeat for several keys. compare takes "
+            "previous with --time, and rest without.",
         ),
         click.option(
             "--correction",

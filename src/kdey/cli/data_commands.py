@@ -1,27 +1,26 @@
 """``kdey data``: list, fetch, locate and check data sets. ``kdey demo``: data to try.
 
-``kdey demo`` compares the paper's methods on handwritten digits whose mix has shifted.
-``kdey demo --tables DIR`` writes two small tables instead, to try the other commands on. Numbered
-forms come in at two offices; the digit on each was scanned at a quarter of its pixels.
-``labelled.csv`` holds scans that people have read, ``new.csv`` scans that nobody has, with the
-office and the day. Small digits are more frequent among the new forms than among the labelled
-ones, and most frequent in the north. The scans are scikit-learn's handwritten digits, offices and
-days are made up. No chance is involved: the files are the same on every machine.
+``kdey demo`` compares the paper's methods on dry beans whose mix has shifted. ``kdey demo --tables
+DIR`` writes the beans as tables instead, to try the other commands on: ``labelled.csv``, beans of
+which the variety is known; ``new.csv``, the deliveries of three suppliers; ``judged.csv``, what two
+judges say of the new beans, and an expert of some; ``known.csv``, the new beans with their variety,
+to compare with. The beans are real, the deliveries made up (:mod:`kdey.datasets.beans`).
 """
 
 from __future__ import annotations
 
 import shlex
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdey.cli.terminal import PROBLEMS, USER_ERRORS, guarded, refusal
+from kdey._display import progress
+from kdey.cli.terminal import PROBLEMS, USER_ERRORS, guarded, refusal, say
 
 if TYPE_CHECKING:
     import numpy as np
@@ -174,11 +173,11 @@ _BAG_SIZE = 500
     "--tables",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write two small tables into this folder instead, to try the other commands on.",
+    help="Write the beans as tables into this folder instead, to try the other commands on.",
 )
 @guarded
 def demo(bags: int, seed: int, tables: Path | None) -> None:
-    """Compare the paper's methods on handwritten digits, or write two tables to try."""
+    """Compare the paper's methods on dry beans, or write tables to try."""
     if tables is None:
         run_demo(n_bags=bags, seed=seed)
     else:
@@ -186,16 +185,23 @@ def demo(bags: int, seed: int, tables: Path | None) -> None:
 
 
 def _write_tables(folder: Path) -> None:
-    """Write the two tables, and print what can be done with them."""
-    labelled, new = write_demo_tables(folder)
-    model, page = folder / "forms.kdey", folder / "forms.html"
+    """Write the tables, and print what can be done with them."""
+    write_demo_tables(folder)
+    labelled, new, judged, known, model, page = (
+        folder / name for name in (*TABLES, "beans.kdey", "beans.html")
+    )
     click.echo(
-        f"{click.format_filename(labelled)}: scans of digits that people have read\n"
-        f"{click.format_filename(new)}: scans that nobody has read, from two offices\n"
-        "Which digits came in at each office? Try:\n"
-        f"  kdey fit {_word(labelled)} --label digit -o {_word(model)}\n"
-        f"  kdey estimate {_word(model)} {_word(new)} --by office\n"
-        f"  kdey report {_word(model)} {_word(new)} --by office -o {_word(page)}"
+        f"{click.format_filename(labelled)}: beans of which the variety is known\n"
+        f"{click.format_filename(new)}: beans of three suppliers, from June to August\n"
+        f"{click.format_filename(judged)}: what two judges take them for, and an expert 300\n"
+        f"{click.format_filename(known)}: the same with their variety, to compare with\n"
+        "Which share of each variety did the suppliers send? Try:\n"
+        f"  kdey fit {_word(labelled)} --label variety -o {_word(model)}\n"
+        f"  kdey estimate {_word(model)} {_word(new)} --by supplier\n"
+        f"  kdey report {_word(model)} {_word(new)} --by supplier --time day --every 1mo "
+        f"-o {_word(page)}\n"
+        "What are the labels of a judge worth? Try:\n"
+        f"  kdey audit {_word(judged)} --decided sieve --human expert"
     )
 
 
@@ -230,54 +236,57 @@ def run_demo(*, n_bags: int = 200, seed: int = 0) -> None:
     """Fit, draw shifted bags, estimate, and print the results."""
     import numpy as np
     from rich.console import Console
-    from sklearn.datasets import load_digits
     from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import train_test_split
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
+    from kdey.datasets.beans import bean_rows
     from kdey.evaluation.protocols import DirichletProtocol
     from kdey.metrics import absolute_error
     from kdey.posteriors import predict_posteriors, training_posteriors
     from kdey.tables.output import terminal_table
 
     console = Console(highlight=False)
-    digits = load_digits()
-    # Every second pixel only: the classifier makes mistakes, as classifiers do in practice.
-    X = digits.images[:, ::2, ::2].reshape(len(digits.images), -1)
-    X_train, X_pool, y_train, y_pool = train_test_split(
-        X, digits.target, train_size=0.5, stratify=digits.target, random_state=seed
-    )
+    beans = [row for row in bean_rows() if row["variety"] != "bombay"]  # not among the labelled
+    X = np.array([(row["area"], row["perimeter"]) for row in beans], dtype=float)
+    names, y = np.unique([row["variety"] for row in beans], return_inverse=True)
+    new = np.array([row["supplier"] != "" for row in beans])
     classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    codes = np.arange(len(names))
     fitted, training = training_posteriors(
-        classifier, X_train, y_train, np.arange(10), cv=10, random_state=seed
+        classifier, X[~new], y[~new], codes, cv=10, random_state=seed
     )
-    pool = predict_posteriors(fitted, X_pool, np.arange(10))
-    bags = DirichletProtocol(n_bags, _BAG_SIZE, seed, concentration=0.3).bags(y_pool)
-    accuracy = float(np.mean(pool.argmax(axis=1) == y_pool))
+    pool = predict_posteriors(fitted, X[new], codes)
+    bags = DirichletProtocol(n_bags, _BAG_SIZE, seed, concentration=0.3).bags(y[new])
+    accuracy = float(np.mean(pool.argmax(axis=1) == y[new]))
     console.print(
-        "\n[bold]Handwritten digits at a quarter of their pixels.[/bold] A logistic regression "
-        f"learnt from {len(y_train)} labelled images is right on {accuracy:.0%} of new ones. In "
-        f"training each digit makes up about 10 %. We draw {n_bags} bags of {_BAG_SIZE} images "
-        "whose mix is quite another, often dominated by a few digits, and ask how many per cent "
-        "of each digit a bag holds.\n"
+        "\n[bold]Dry beans of five varieties, by area and perimeter.[/bold] A logistic regression "
+        f"learnt from {np.sum(~new):,} labelled beans is right on {accuracy:.0%} of new ones. We "
+        f"draw {n_bags} samples of {_BAG_SIZE} beans whose mix is quite another than that of the "
+        "labelled ones, often dominated by one variety, and ask how many per cent of each variety "
+        "a sample holds.\n"
     )
     estimates, errors, seconds = {}, {}, {}
-    for name, method in demo_methods(seed).items():
+    methods = list(demo_methods(seed).items())
+    for number, (name, method) in enumerate(progress(methods, "methods"), start=1):
+        if not sys.stderr.isatty():  # where no bar is drawn
+            say(f"{number} of {len(methods)}: {name}")
         start = time.perf_counter()
         method.fit_posteriors(training.required(), training.labels)
         estimates[name] = method.aggregate_bags(pool, bags.bags)
         seconds[name] = time.perf_counter() - start
         errors[name] = absolute_error(bags.prevalences, estimates[name])
     console.print(terminal_table(_errors_table(errors, seconds), titled=True))
-    console.print(terminal_table(_example_table(estimates, bags.prevalences), titled=True))
+    shares = np.bincount(y[~new]) / np.sum(~new)
+    example = _example_table(estimates, bags.prevalences, shares, names.tolist())
+    console.print(terminal_table(example, titled=True))
     console.print(_summary({name: float(values.mean()) for name, values in errors.items()}))
 
 
 def _errors_table(errors: dict[str, Array], seconds: dict[str, float]) -> Table:
     from kdey.tables.output import Cell, Row, Table, headings
 
-    names = ("mean", "worst bag", "ms per bag with fit")
+    names = ("mean", "worst sample", "ms per sample with fit")
     best = min(values.mean() for values in errors.values())
     rows = []
     for name, values in errors.items():
@@ -289,29 +298,33 @@ def _errors_table(errors: dict[str, Array], seconds: dict[str, float]) -> Table:
     return Table("errors", title, headings("method", names), tuple(rows))
 
 
-def _example_table(estimates: dict[str, Array], true: Array) -> Table:
-    """Return one strongly shifted bag, digit by digit."""
+def _example_table(
+    estimates: dict[str, Array], true: Array, training: Array, names: list[str]
+) -> Table:
+    """Return one strongly shifted sample, variety by variety."""
     from kdey.tables.output import Cell, Row, Table, headings
 
-    bag = int(abs(true - 0.1).sum(axis=1).argmax())
-    shares = {"truth": true[bag], **{name: estimates[name][bag] for name in ("CC", "KDEy-ML")}}
+    bag = int(abs(true - training).sum(axis=1).argmax())
+    shares = {
+        "training": training,
+        "truth": true[bag],
+        **{name: estimates[name][bag] for name in ("CC", "KDEy-ML")},
+    }
     rows = [
-        Row.named("training", [Cell("10")] * 10),
-        *(
-            Row.named(name, [Cell(f"{100 * share:.1f}") for share in values])
-            for name, values in shares.items()
-        ),
+        Row.named(name, [Cell(f"{100 * share:.1f}") for share in values])
+        for name, values in shares.items()
     ]
-    title = f"The most shifted bag (number {bag}), per cent of each digit"
-    return Table("example", title, headings("", [str(digit) for digit in range(10)]), tuple(rows))
+    title = f"The most shifted sample (number {bag}), per cent of each variety"
+    return Table("example", title, headings("", names), tuple(rows))
 
 
 def _summary(errors: dict[str, float]) -> str:
     best = min(errors, key=lambda name: errors[name])
     return (
         "\n[bold]What you just saw.[/bold] Counting the classifier's decisions (CC) is off by "
-        f"{100 * errors['CC']:.2f} points per digit: its mistakes spill from the frequent digits "
-        "into the rare ones, and counting cannot tell. Methods that know how the classifier errs "
+        f"{100 * errors['CC']:.2f} points per variety: its mistakes spill from the frequent "
+        "varieties into the rare ones, and counting cannot tell. Methods that know how the "
+        "classifier errs "
         f"undo this: {best} is best here with {100 * errors[best]:.2f} points, "
         f"{errors['CC'] / errors[best]:.1f} times closer than counting; KDEy-ML, which "
         f"chose its own bandwidths, has {100 * errors['KDEy-ML']:.2f}. All methods saw the same "
@@ -319,70 +332,42 @@ def _summary(errors: dict[str, float]) -> str:
     )
 
 
-LABELLED, NEW = "labelled.csv", "new.csv"
-_FIRST_DAY = date(2026, 1, 5)  # a Monday
-_N_DAYS = 14
+#: The tables of ``kdey demo --tables`` and their columns.
+TABLES = {
+    "labelled.csv": ("area", "perimeter", "variety"),
+    "new.csv": ("supplier", "day", "area", "perimeter"),
+    "judged.csv": ("supplier", "day", "sieve", "camera", "expert"),
+    "known.csv": ("supplier", "day", "area", "perimeter", "variety"),
+}
 
 
-def demo_forms() -> dict[str, NDArray[Any]]:
-    """Return "pixels" (n, 16), "digits" (n,) and "offices" (n,) of all forms.
-
-    "labelled" and "new", of shape (n,), are true for the forms of ``labelled.csv`` and of
-    ``new.csv``. Those that are neither are in no file.
-    """
-    import numpy as np
-    from sklearn.datasets import load_digits
-
-    bunch = load_digits()
-    digits = np.asarray(bunch.target, dtype=np.int64)
-    pixels = bunch.images[:, ::2, ::2].reshape(len(digits), -1).astype(np.int64)
-    position = np.arange(len(digits))
-    small = digits < 4
-    offices = np.where(small ^ (position % 5 == 0), "north", "south")
-    even = position % 2 == 0
-    # Every third of the large digits is new: those for which no office looks unlike its training.
-    new = ~even & (small | (position % 3 == 1))
-    return {"pixels": pixels, "digits": digits, "offices": offices, "labelled": even, "new": new}
-
-
-def write_demo_tables(folder: Path) -> tuple[Path, Path]:
-    """Write ``labelled.csv`` and ``new.csv`` into a folder, which is made if it does not exist.
+def write_demo_tables(folder: Path) -> None:
+    """Write the tables of beans into a folder, which is made if it does not exist.
 
     Parameters
     ----------
     folder : Path
         Where the files go. Files of these names that hold anything else are not overwritten.
 
-    Returns
-    -------
-    labelled, new : Path
-        The two files.
-
     Raises
     ------
     ValueError
         If the folder has another file of one of these names. No file is written then.
     """
+    from kdey.datasets.beans import bean_rows
     from kdey.tables.output import csv_text
 
-    forms = demo_forms()
-    pixels, digits = forms["pixels"].tolist(), forms["digits"].tolist()
-    names = [f"p{number}" for number in range(len(pixels[0]))]
-    labelled = [[*pixels[i], digits[i]] for i in forms["labelled"].nonzero()[0].tolist()]
-    new = [
-        [forms["offices"][i], _FIRST_DAY + timedelta(days=i % _N_DAYS), *pixels[i]]
-        for i in forms["new"].nonzero()[0].tolist()
-    ]
-    contents = {
-        folder / LABELLED: csv_text([*names, "digit"], labelled),
-        folder / NEW: csv_text(["office", "day", *names], new),
-    }
-    for path, text in contents.items():
-        if path.exists() and path.read_bytes() != text.encode():
+    beans = bean_rows()
+    contents = {}
+    for name, columns in TABLES.items():
+        rows = [row for row in beans if (row["supplier"] == "") == (name == "labelled.csv")]
+        text = csv_text(list(columns), [[row[column] for column in columns] for row in rows])
+        contents[folder / name] = text.encode()
+    for path, data in contents.items():
+        if path.exists() and path.read_bytes() != data:
             raise ValueError(
                 f"{path} exists and is another table, which would be lost: name another folder"
             )
     folder.mkdir(parents=True, exist_ok=True)
-    for path, text in contents.items():
-        path.write_bytes(text.encode())
-    return folder / LABELLED, folder / NEW
+    for path, data in contents.items():
+        path.write_bytes(data)

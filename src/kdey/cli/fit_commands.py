@@ -414,7 +414,7 @@ def _some_rows(training: TrainingTable, seed: int) -> tuple[Any, Any]:
 @click.option(
     "--size-limit",
     type=_POSITIVE,
-    help="Of a pool: MB of the model file; the largest classifiers are left out. Default: 100.",
+    help="Of a pool: MB of the model file; the largest classifiers are left out. Default: 60.",
 )
 @click.option(
     "--resume",
@@ -456,7 +456,7 @@ def fit(table: str, label: str, output: str, **options: Any) -> None:
 def _fit(
     training: TrainingTable, scores: list[str], table: str, options: dict[str, Any]
 ) -> AggregativeQuantifier:
-    from kdey.tables.files import TableError
+    from kdey.tables.sources import TableError
 
     method_settings = settings(options["options"], "--option")
     name, seed, jobs = options["method"], options["seed"], options["jobs"]
@@ -561,7 +561,7 @@ def evaluate(table: str, **options: Any) -> None:
         _evaluate_model(table, options) if options["model"] else _evaluate_methods(table, options)
     )
     frame = results.to_frame("pyarrow") if options["each_bag"] else results.summary("pyarrow")
-    deliver(frame, options["format"], options["output"])
+    deliver(frame, options["format"], options["output"], options["digits"])
 
 
 def _evaluate_methods(table: str, options: dict[str, Any]) -> Results:
@@ -596,8 +596,8 @@ def _evaluate_model(table: str, options: dict[str, Any]) -> Results:
     from kdey.groups import Request, TableScorer
     from kdey.options import Options
     from kdey.tables.features import warn_of_unseen_values
-    from kdey.tables.files import TableError
     from kdey.tables.schema import match_labels
+    from kdey.tables.sources import TableError
     from kdey.tables.training import labelled_rows
 
     quantifier = load(options["model"])
@@ -652,7 +652,7 @@ def select(table: str, **options: Any) -> None:
 
         save(search.best_estimator_, options["model"])
         say(f"wrote {options['model']}")
-    deliver(search.to_frame("pyarrow"), options["format"], options["output"])
+    deliver(search.to_frame("pyarrow"), options["format"], options["output"], options["digits"])
     best_params = ", ".join(f"{name}={value}" for name, value in search.best_params_.items())
     say(f"best: {best_params.replace('__classify__', '.')}")
 

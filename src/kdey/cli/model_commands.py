@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from kdey.quantifiers import AggregativeQuantifier
     from kdey.quantifiers.base import BaseQuantifier
     from kdey.report import Report
-    from kdey.tables.files import TableFile
     from kdey.tables.schema import TableSchema
+    from kdey.tables.sources import TableSource
 
 
 #: Groups or findings that are named on standard error; the table has all of them.
@@ -59,7 +59,7 @@ _MOST_NAMED = 5
 
 def _opened(
     model: str, table: str, options: dict[str, Any]
-) -> tuple[AggregativeQuantifier, TableFile]:
+) -> tuple[AggregativeQuantifier, TableSource]:
     """Return a model and a table; what is wrong with the options is said before it is loaded."""
     file = _file(model, table, options)
     if "by" in options:
@@ -69,7 +69,7 @@ def _opened(
     return _load(model, options["jobs"]), file
 
 
-def _file(model: str, table: str, options: dict[str, Any]) -> TableFile:
+def _file(model: str, table: str, options: dict[str, Any]) -> TableSource:
     """Return a table that has the columns which options name; the model must be there.
 
     What imports much is imported after this, so that a typo is answered at once.
@@ -145,7 +145,7 @@ def estimate(model: str, table: str, **options: Any) -> None:
     table_of_groups = groups.to_frame("pyarrow", wide=options["wide"])
     if options["drift"] is not None:
         table_of_groups = _with_drift(table_of_groups, groups, options["drift"])
-    deliver(table_of_groups, options["format"], options["output"])
+    deliver(table_of_groups, options["format"], options["output"], options["digits"])
     _report_problems(groups, quantifier)
     _report_verdicts(groups)
     if options["fail_on_misfit"]:
@@ -266,14 +266,13 @@ def compare(model: str, table: str, **options: Any) -> None:
     cancel.
     """
     check_outputs((model, table), (options["output"], options["format"]))
-    against = comparison_side(options["against"]) or "previous"
-    compared = _compare(model, table, against, options)
-    deliver(compared, options["format"], options["output"])
+    compared = _compare(model, table, comparison_side(options["against"]), options)
+    deliver(compared, options["format"], options["output"], options["digits"])
     _say_findings(compared, options["correction"])
 
 
 def _compare(
-    model: str, table: str, against: str | dict[str, str], options: dict[str, Any]
+    model: str, table: str, against: str | dict[str, str] | None, options: dict[str, Any]
 ) -> pa.Table:
     quantifier, file = _opened(model, table, options)
     from kdey.groups import compare_groups
@@ -303,8 +302,10 @@ def _say_findings(table: pa.Table, correction: str) -> None:
 @click.argument("table")
 @group_options
 @survey_options
+@labelled_options
 @comparison_options
 @click.option("--label", help="Column of known labels, shown beside the estimates.")
+@click.option("--focus", help="The class that was asked for: the page is about its share.")
 @jobs_option
 @click.option("--title", help="Heading of the page.")
 @click.option("-o", "--output", default="report.html", help="File to write.")
@@ -328,15 +329,16 @@ def report(model: str, table: str, **options: Any) -> None:
 
     check_outputs((model, table), (options["output"], "page"))
     if options["figures"] is not None:
-        from kdey.report.drawing import check_format
+        from kdey.plots.style import pyplot
 
-        for kind in options["figure_formats"]:
-            check_format(kind)
+        pyplot()  # says what to install before the work begins
     page = _make_report(model, table, options)
     page.write(options["output"])
     say(f"wrote {options['output']}")
     if options["figures"] is not None:
-        written = page.write_figures(options["figures"], options["figure_formats"])
+        from kdey.plots import write_figures
+
+        written = write_figures(page, options["figures"], options["figure_formats"])
         say(f"wrote {count_of(len(written), 'figure')} to {options['figures']}")
 
 
@@ -346,13 +348,15 @@ def _make_report(model: str, table: str, options: dict[str, Any]) -> Report:
 
     from kdey.report import make_report
 
+    asked = asked_of(options, quantifier.classes_)
+    said = {"labelled": asked.pop("labelled"), "focus": options["focus"]}
     report = make_report(
         quantifier,
         file,
         against=comparison_side(options["against"]),
         truth=options["label"],
         title=options["title"],
-        **asked_of(options, quantifier.classes_),
+        **{**asked, "options": replace(asked["options"], **said)},
     )
     settings = {"Command": shlex.join(["kdey", *sys.argv[1:]]), **report.settings}
     for path in (Path(model), Path(table)):
@@ -405,6 +409,9 @@ def _digest(path: Path) -> str:
 @click.option("--new-model", is_flag=True, help="The model is another one on purpose.")
 @click.option("--undo", metavar="PERIOD", help="Remove a period, as if it had never been sent.")
 @click.option("--page", help="HTML page of the history to write.")
+@click.option(
+    "--metrics", help="File to write the newest period to, as OpenMetrics text for Prometheus."
+)
 @row_options
 @reading_options
 @jobs_option
@@ -423,13 +430,14 @@ def monitor(model: str | None, table: str | None, **options: Any) -> None:
     """
     check_ending(options["history"], "parquet")
     files, page = (model, table, options["history"]), (options["page"], "page")
-    check_outputs(files, (options["output"], options["format"]), page)
+    metrics = (options["metrics"], "metrics")
+    check_outputs(files, (options["output"], options["format"]), page, metrics)
     if (model is None) != (table is None):
         raise click.UsageError("MODEL and TABLE belong together: give both, or none")
     if model is not None and options["undo"] is not None:
         raise click.UsageError("--undo takes no MODEL and TABLE")
     alarms = _look(options) if model is None or table is None else _add(model, table, options)
-    deliver(_alarm_table(alarms), options["format"], options["output"])
+    deliver(_alarm_table(alarms), options["format"], options["output"], options["digits"])
     for alarm in alarms:
         say(f"alarm: {alarm}")
     if model is not None and alarms:
@@ -466,7 +474,7 @@ def _add(model: str, table: str, options: dict[str, Any]) -> list[Alarm]:
         options=chosen,
     )
     _say_update(update)
-    _write_page(update.history, options["page"])
+    _write_history(update.history, options)
     return list(update.alarms)
 
 
@@ -479,7 +487,7 @@ def _look(options: dict[str, Any]) -> list[Alarm]:
     else:
         history = undo_period(options["history"], options["undo"])
         say(f"removed {options['undo']} from {options['history']}")
-    _write_page(history, options["page"])
+    _write_history(history, options)
     return find_alarms(history)
 
 
@@ -539,13 +547,17 @@ def _say_update(update: MonitorUpdate) -> None:
         say(f"periods are missing in the history between {between}")
 
 
-def _write_page(history: History, page: str | None) -> None:
-    if page is None:
-        return
-    from kdey.monitoring import write_history_page
+def _write_history(history: History, options: dict[str, Any]) -> None:
+    """Write the page and the metrics of a history, where they are asked for."""
+    from kdey._io import write_whole
+    from kdey.monitoring import metrics_text, write_history_page
 
-    write_history_page(Path(page), history)
-    say(f"wrote {page}")
+    if options["page"] is not None:
+        write_history_page(Path(options["page"]), history)
+        say(f"wrote {options['page']}")
+    if options["metrics"] is not None:
+        write_whole(options["metrics"], metrics_text(history))
+        say(f"wrote {options['metrics']}")
 
 
 def _alarm_table(alarms: list[Alarm]) -> pa.Table:
@@ -601,6 +613,8 @@ def _facts(quantifier: BaseQuantifier, manifest: dict[str, Any]) -> dict[str, An
     }
     if schema is not None:
         facts |= _column_facts(schema)
+    else:  # Fitted in Python on a frame, whose columns have names.
+        facts["feature columns"] = list(quantifier.model_.scorer.feature_names or [])
     facts |= _choices(quantifier)
     return {name: value for name, value in facts.items() if value not in (None, {}, [])}
 

@@ -330,7 +330,9 @@ def _spelled_out(sign: str) -> str:
     return f"\\x{ord(sign):02x}" if kind == "Cc" else sign
 
 
-def deliver(table: pa.Table, format: str | None, output: str | None) -> None:
+def deliver(
+    table: pa.Table, format: str | None, output: str | None, digits: int | None = None
+) -> None:
     """Write a pyarrow table to a file, or to standard output: a drawn table on a terminal."""
     from kdey._io import write_whole
     from kdey.tables.output import format_of, table_bytes
@@ -338,7 +340,7 @@ def deliver(table: pa.Table, format: str | None, output: str | None) -> None:
     if format is None:
         drawn = output is None and sys.stdout.isatty()
         format = "table" if drawn else format_of(output)
-    data = drawn_table(table).encode() if format == "table" else table_bytes(table, format)
+    data = drawn_table(table).encode() if format == "table" else table_bytes(table, format, digits)
     if output is None:
         click.echo(data, nl=False)
     else:
@@ -347,14 +349,19 @@ def deliver(table: pa.Table, format: str | None, output: str | None) -> None:
 
 
 def output_options(command: Command) -> Command:
-    """Give a command ``--format`` and ``--output``."""
+    """Give a command ``--format``, ``--digits`` and ``--output``."""
     chosen = click.option(
         "--format",
         type=click.Choice(OUTPUTS),
         help="Default: by the name of the output; on a terminal a drawn table, else CSV.",
     )
     target = click.option("-o", "--output", help="File to write. Default: standard output.")
-    return chosen(target(command))
+    digits = click.option(
+        "--digits",
+        type=click.IntRange(1, 17),
+        help="Significant digits of fractions. Default: 6 in CSV, all in JSON.",
+    )
+    return chosen(digits(target(command)))
 
 
 #: Endings of files, by what the files hold. ``.gz`` is none of what commands write.
@@ -390,8 +397,10 @@ def check_outputs(inputs: Iterable[str | None], *outputs: tuple[str | None, str 
     """
     from kdey._io import check_writable
     from kdey.tables.output import format_of
+    from kdey.tables.sources import local_files
 
-    read = [path for path in (*inputs, click.get_current_context().meta.get(CONFIG)) if path]
+    paths = (*inputs, click.get_current_context().meta.get(CONFIG))
+    read = [file for path in paths if path for file in (path, *local_files(path))]
     written: list[str] = []
     for path, kind in outputs:
         if path is None:
@@ -409,7 +418,8 @@ def check_ending(path: str, kind: str) -> None:
     """Raise ValueError if the name of a file ends as files of another kind do."""
     ending = os.path.splitext(path)[1].lower()
     if any(ending in known for other, known in _ENDINGS.items() if other != kind):
-        noun = {"page": "an HTML page", "model": "a model file"}.get(kind, f"a {kind} table")
+        nouns = {"page": "an HTML page", "model": "a model file", "metrics": "a file of metrics"}
+        noun = nouns.get(kind, f"a {kind} table")
         own = f" such as {_ENDINGS[kind][0]}" if kind in _ENDINGS else ""
         raise ValueError(f"{path}: {noun} cannot end in {ending}: choose another ending{own}")
 

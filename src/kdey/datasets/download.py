@@ -10,12 +10,10 @@ import csv
 import gzip
 import io
 import json
-import logging
 import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -186,8 +184,7 @@ def _row(path: Path, number: int, cells: list[str], recipe: Recipe) -> list[str]
         ) from None
     kept = len(cells) if recipe.features is None else recipe.features
     skipped = {*recipe.drop, recipe.label % len(cells)}
-    codes = dict(recipe.codes)
-    features = [codes.get(cells[j], cells[j]) for j in range(kept) if j not in skipped]
+    features = [recipe.codes.get(cells[j], cells[j]) for j in range(kept) if j not in skipped]
     if recipe.positive:
         # Some files write labels as numbers with decimals: 1.0000.
         label = (
@@ -314,36 +311,17 @@ def download(
 
 
 def _once(url: str, target: Path, part: Path, known: str | None, downloader: Downloader) -> str:
-    import pooch
-
-    def fetch(_: str, output: Any, __: Any) -> None:
-        downloader(url, part)
-        Path(output).unlink(missing_ok=True)
-        part.replace(output)
-
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _quiet(pooch.get_logger()):
-        try:
-            path = pooch.retrieve(
-                url, known and f"sha256:{known}", target.name, target.parent, downloader=fetch
-            )
-        except ValueError as error:
+    if not (target.exists() and known in (None, sha256(target))):
+        downloader(url, part)
+        if known not in (None, sha256(part)):
+            part.unlink()
             raise ValueError(
                 f"{url}: the download does not have the sha256 {known}: it is corrupted, "
                 "or the file has changed at its home"
-            ) from error
-    return sha256(Path(path))
-
-
-@contextmanager
-def _quiet(logger: logging.Logger) -> Iterator[None]:
-    """Silence pooch, which advises pasting checksums into code."""
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
+            )
+        part.replace(target)
+    return sha256(target)
 
 
 class _PartMismatch(OSError):

@@ -35,6 +35,7 @@ from kdey.datasets.loading import (
     Transform,
     check_n_bags,
     check_number,
+    read_numbers as numbers_in,
 )
 from kdey.datasets.registry import DataFile, Entry, PathLike, Roots, find, missing, roots
 from kdey.evaluation.protocols import GivenBags
@@ -516,30 +517,7 @@ def read_numbers(data: bytes, where: str, n_columns: int | None = None) -> Array
             raise ValueError(
                 f"{where}, line {number}: {line.count(',') + 1} columns, expected {width}"
             )
-    return _numbers(lines[1:], where)
-
-
-def _numbers(lines: list[str], where: str) -> Array:
-    try:
-        numbers = np.loadtxt(lines, delimiter=",", ndmin=2, comments=None)
-        if np.isfinite(numbers).all() and len(numbers) == len(lines):
-            return numbers
-    except ValueError:
-        pass
-    for number, line in enumerate(lines, start=2):
-        for column, cell in enumerate(line.split(","), start=1):
-            if not _is_finite(cell):
-                raise ValueError(
-                    f"{where}, line {number}, column {column}: {cell!r} is not a finite number"
-                )
-    raise ValueError(f"{where}: not a table of numbers")
-
-
-def _is_finite(cell: str) -> bool:
-    try:
-        return bool(np.isfinite(float(cell)))
-    except ValueError:
-        return False
+    return numbers_in(lines[1:], where, range(1, width + 1), range(width))
 
 
 def read_header(data: bytes) -> list[str]:

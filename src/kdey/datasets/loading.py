@@ -4,18 +4,18 @@
 :class:`Bagged` comes with bags whose prevalences are known, as the LeQua tasks do. Columns of words
 become indicators, and classes too rare to be split are left out.
 
-CSV tables and svmlight-like text are read in one pass of NumPy; only when that fails is the file
-read cell by cell, to name the line and column that is wrong.
+Numbers are read in one pass of NumPy; only when that fails are they read cell by cell, to name the
+line and column that is wrong.
 """
 
 from __future__ import annotations
 
 import csv
 import gzip
-import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -48,8 +48,6 @@ Transform: TypeAlias = Callable[[Array], Any]
 
 #: Columns at the right end that are not features.
 _SPECIAL = ("split", "label")
-#: A colon at the edge of a cell, or two in one.
-_ODD = re.compile(r"(?:^|\s):|:(?:\s|$)|:[^\s:]*:")
 _TRAIN_OF_ALL, _TRAIN_OF_DEVELOPMENT = 0.7, 0.6
 
 
@@ -373,13 +371,12 @@ def load_dataset(name: str, data_dir: PathLike | None = None) -> Dataset:
 
 def _load_table(entry: Entry, directories: Roots) -> Dataset:
     label, path = require(entry, entry.files[0], directories)
-    table = read_table(path, entry.categorical)
-    X, notes = features(table)
+    X, labels, split, notes = read_table(path, entry.categorical)
     source = f"{entry.page}, {_copy_description(entry.files[0], label, path, directories)}"
-    parts = table.split if entry.group == "text" else None
-    if table.split is not None and parts is None:
+    parts = split if entry.group == "text" else None
+    if split is not None and parts is None:
         notes = (*notes, "the train/test split of the source is not used")
-    return _dataset(entry, X, table.labels, source, notes, parts)
+    return _dataset(entry, X, labels, source, notes, parts)
 
 
 def _load_parts(entry: Entry, directories: Roots) -> Dataset:
@@ -426,31 +423,6 @@ def _dataset(
     return Dataset(entry.title, entry.group, X, y, np.unique(y), source, notes, scaling, parts)
 
 
-def features(table: CsvTable) -> tuple[Array, tuple[str, ...]]:
-    """Return the features of a table, and notes.
-
-    A column of words with v distinct ones becomes v - 1 indicators, of all but the first word in
-    sorted order; it keeps its place among the numeric columns.
-
-    Returns
-    -------
-    X : float64 array of shape (n, d)
-    notes : tuple of str
-    """
-    if not table.words:
-        return table.numbers, ()
-    blocks, at = [], 0
-    for column in table.columns:
-        if column in table.words:
-            distinct, codes = np.unique(table.words[column], return_inverse=True)
-            blocks.append(np.eye(len(distinct))[codes][:, 1:])
-        else:
-            blocks.append(table.numbers[:, at : at + 1])
-            at += 1
-    note = f"one-hot without the first value: {', '.join(table.words)}"
-    return np.hstack(blocks), (note,)
-
-
 def frequent_rows(labels: NDArray[Any], where: str) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
     """Return which rows belong to a class of ``SMALLEST_CLASS`` rows or more, and notes.
 
@@ -493,32 +465,28 @@ def load_bundled(entry: Entry) -> tuple[Any, NDArray[Any], str, tuple[str, ...]]
     return np.asarray(X, dtype=np.float64), y, f"scikit-learn's {_LOADERS[base]}", notes
 
 
-@dataclass(frozen=True, eq=False)
-class CsvTable:
-    """The content of a CSV file.
+def read_table(
+    path: Path, categorical: Sequence[str] = ()
+) -> tuple[Array, NDArray[Any], NDArray[np.str_] | None, tuple[str, ...]]:
+    """Return the features, labels and parts of a CSV table, and notes.
 
-    Attributes
+    Parameters
     ----------
-    columns : tuple of str, length d
-    numbers : float64 array of shape (n, d - number of word columns)
-        The numeric columns, in order.
-    words : dict from column to array of str of shape (n,)
-        The categorical columns.
+    path : Path
+        A header line, then one line per instance: features, part (where the source has parts) and
+        label.
+    categorical : sequence of str
+        Columns that hold words. One with v distinct words becomes v - 1 indicators, of all but the
+        first in sorted order, which take its place among the numeric columns.
+
+    Returns
+    -------
+    X : float64 array of shape (n, d)
     labels : array of shape (n,)
         Integers where every label is one, else text.
-    split : array of str of shape (n,) or None
-        The part, "train" or "test", that the source assigns each row to.
-    """
-
-    columns: tuple[str, ...]
-    numbers: Array
-    words: dict[str, NDArray[np.str_]]
-    labels: NDArray[Any]
-    split: NDArray[np.str_] | None
-
-
-def read_table(path: Path, categorical: Sequence[str] = ()) -> CsvTable:
-    """Return a table; ``categorical`` names the columns that hold words.
+    parts : array of str of shape (n,) or None
+        "train" or "test", where the source assigns each row to one.
+    notes : tuple of str
 
     Raises
     ------
@@ -528,30 +496,38 @@ def read_table(path: Path, categorical: Sequence[str] = ()) -> CsvTable:
     lines = read_lines(path)
     header = _header(path, lines)
     d = len(header) - (2 if "split" in header else 1)
-    quoted = any('"' in line for line in lines)
-    ragged = any(line.count(",") != len(header) - 1 for line in lines)
-    rows: list[list[str]] | None = None
-    if quoted or ragged or categorical:
-        rows = _cells(path, lines, len(header))
-        numbers = _careful_numbers(path, rows, header, d, categorical)
-        tails = [row[d:] for row in rows]
-    else:
-        numbers = _fast_numbers(path, lines, header, d)
-        tails = [line.rsplit(",", len(header) - d)[1:] for line in lines[1:]]
-    words = {
-        column: np.array([row[header.index(column)] for row in rows or []])
-        for column in categorical
-    }
-    labels = _labels(path, [tail[-1].strip() for tail in tails])
-    split = _split(path, [tail[0].strip() for tail in tails]) if "split" in header else None
-    return CsvTable(tuple(header[:d]), numbers, words, labels, split)
+    unknown = set(categorical) - set(header[:d])
+    if unknown:
+        raise ValueError(f"{path}, line 1: there is no column {min(unknown)!r}")
+    is_text = [j >= d or name in categorical for j, name in enumerate(header)]
+    texts = dict(
+        zip(
+            (name for name, kept in zip(header, is_text, strict=True) if kept),
+            zip(*(compress(row, is_text) for row in _rows(path, lines, len(header))), strict=True),
+            strict=True,
+        )
+    )
+    numeric = [j for j in range(d) if not is_text[j]]
+    numbers = read_numbers(lines[1:], str(path), header, numeric)
+    labels = _labels(path, [text.strip() for text in texts["label"]])
+    split = _split(path, [text.strip() for text in texts["split"]]) if "split" in texts else None
+    if not categorical:
+        return numbers, labels, split, ()
+    blocks = []
+    for j, name in enumerate(header[:d]):
+        if is_text[j]:
+            distinct, codes = np.unique(np.array(texts[name]), return_inverse=True)
+            blocks.append(np.eye(len(distinct))[codes][:, 1:])
+        else:
+            blocks.append(numbers[:, [numeric.index(j)]])
+    note = f"one-hot without the first value: {', '.join(categorical)}"
+    return np.hstack(blocks), labels, split, (note,)
 
 
 def _header(path: Path, lines: list[str]) -> list[str]:
     if not lines:
         raise ValueError(f"{path}: the file is empty")
-    _, first = next(_parsed(path, lines[:1]))
-    header = [name.strip() for name in first] or [""]
+    header = [name.strip() for name in next(_cells(path, lines[:1]))] or [""]
     if header[-1] != "label":
         raise ValueError(
             f"{path}, line 1: the last column must be called label, it is {header[-1]!r}"
@@ -568,59 +544,62 @@ def _header(path: Path, lines: list[str]) -> list[str]:
     return header
 
 
-def _cells(path: Path, lines: Iterable[str], width: int) -> list[list[str]]:
-    """Return the rows as text, each of the width of the header."""
-    parsed = _parsed(path, lines)
-    next(parsed)
-    rows = []
-    for number, row in parsed:
+def _rows(path: Path, lines: Iterable[str], width: int) -> Iterator[list[str]]:
+    """Iterate over the cells of each row after the header, which has this width."""
+    for number, row in enumerate(_cells(path, lines), start=1):
         if len(row) != width:
             raise ValueError(f"{path}, line {number}: {len(row)} cells, the header has {width}")
-        rows.append(row)
-    return rows
+        if number > 1:
+            yield row
 
 
-def _parsed(path: Path, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """Iterate over the line number and the cells of each row."""
+def _cells(path: Path, lines: Iterable[str]) -> Iterator[list[str]]:
     reader = csv.reader(lines)
     try:
-        for row in reader:
-            yield reader.line_num, row
+        yield from reader
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: not CSV ({error})") from error
 
 
-def _fast_numbers(path: Path, lines: list[str], header: list[str], d: int) -> Array:
-    try:
-        numbers = np.loadtxt(lines[1:], delimiter=",", usecols=range(d), ndmin=2, comments=None)
-    except ValueError:
-        return _careful_numbers(path, _cells(path, lines, len(header)), header, d, ())
-    # NumPy leaves out blank lines; here they would have too few cells.
-    if np.isfinite(numbers).all() and len(numbers) == len(lines) - 1:
-        return numbers
-    return _careful_numbers(path, _cells(path, lines, len(header)), header, d, ())
-
-
-def _careful_numbers(
-    path: Path, rows: list[list[str]], header: list[str], d: int, categorical: Sequence[str]
+def read_numbers(
+    lines: list[str], where: str, names: Sequence[object], columns: Sequence[int]
 ) -> Array:
-    """Return the numeric columns, one cell at a time."""
-    unknown = set(categorical) - set(header[:d])
-    if unknown:
-        raise ValueError(f"{path}, line 1: there is no column {min(unknown)!r}")
-    numeric = [j for j in range(d) if header[j] not in categorical]
-    numbers = np.empty((len(rows), len(numeric)))
-    for i, row in enumerate(rows):
-        for at, j in enumerate(numeric):
-            try:
-                numbers[i, at] = float(row[j])
-            except ValueError:
-                numbers[i, at] = np.nan
-            if not np.isfinite(numbers[i, at]):
+    """Return some columns of lines of CSV, shape (n, len(columns)); all must be finite numbers.
+
+    Parameters
+    ----------
+    lines : lines after the header
+    where : str
+        Name of the file, for messages.
+    names : what messages call each column
+    columns : positions of the columns to read
+    """
+    if not columns:
+        return np.empty((len(lines), 0))
+    try:
+        numbers = np.loadtxt(
+            lines, delimiter=",", usecols=columns, ndmin=2, comments=None, quotechar='"'
+        )
+        if np.isfinite(numbers).all() and len(numbers) == len(lines):
+            return numbers
+    except ValueError:  # which does not say where
+        pass
+    rows = [[row[j] for j in columns] for row in csv.reader(lines)]
+    for line, row in enumerate(rows, start=2):
+        for j, cell in zip(columns, row, strict=True):
+            if not is_finite(cell):
                 raise ValueError(
-                    f"{path}, line {i + 2}, column {header[j]!r}: {row[j]!r} is not a finite number"
+                    f"{where}, line {line}, column {names[j]!r}: {cell!r} is not a finite number"
                 )
-    return numbers
+    return np.array(rows, dtype=np.float64)
+
+
+def is_finite(cell: str) -> bool:
+    """Return whether a cell spells a finite number."""
+    try:
+        return bool(np.isfinite(float(cell)))
+    except ValueError:
+        return False
 
 
 def _labels(path: Path, texts: list[str]) -> NDArray[Any]:
@@ -658,65 +637,30 @@ def read_sparse(path: Path) -> tuple[sp.csr_array, NDArray[np.int64]]:
     ValueError
         Names the file, the line and the cell.
     """
-    split_lines = [_split_line(line) for line in read_lines(path)]
-    heads = tuple(head for head, _ in split_lines if head)
-    tails = tuple(tail for head, tail in split_lines if head)
-    if not heads:
+    labels, ends, columns, values = [], [0], [], []
+    for number, line in enumerate(read_lines(path), start=1):
+        label, *cells = line.partition("#")[0].split() or [""]
+        if not label:
+            continue
+        if not (label.removeprefix("-").removeprefix("+").isdecimal() and len(label) < 19):
+            raise ValueError(f"{path}, line {number}: the label {label!r} is not an integer")
+        labels.append(int(label))
+        for cell in cells:
+            column, _, value = cell.partition(":")
+            if not (column.isdecimal() and 0 < int(column[:10]) < 2**31 and is_finite(value)):
+                raise ValueError(
+                    f"{path}, line {number}: {cell!r} is not of the form column:value (columns "
+                    "from 1)"
+                )
+            columns.append(int(column) - 1)
+            values.append(float(value))
+        ends.append(len(columns))
+    if not labels:
         raise ValueError(f"{path}: the file is empty")
-    joined = " ".join(tails)
-    try:
-        labels = np.array(heads, dtype=np.int64)
-        flat = np.array(joined.replace(":", " ").split(), dtype=np.float64)
-        sane = bool(np.isfinite(flat).all()) and len(flat) == 2 * joined.count(":")
-    except (ValueError, OverflowError):
-        sane = False
-    # The total may be right and yet hide "1: 2:3" or "1:2:3 4".
-    if not sane or _ODD.search(joined) or not _whole(flat[::2]):
-        raise ValueError(_first_fault(path, split_lines))
-    columns, values = flat[::2], flat[1::2]
-    lengths = np.array([tail.count(":") for tail in tails])
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    width = int(columns.max()) if len(columns) else 0
-    features = sp.csr_array((values, columns.astype(np.int64) - 1, offsets), (len(heads), width))
-    features.sort_indices()
-    return features, labels
-
-
-def _split_line(line: str) -> tuple[str, str]:
-    """Return the label and the rest of a line; both are empty for a blank one."""
-    label, _, rest = line.partition("#")[0].replace("\t", " ").strip().partition(" ")
-    return label, rest
-
-
-def _whole(columns: NDArray[np.float64]) -> bool:
-    return bool((columns >= 1).all() and (columns == np.floor(columns)).all())
-
-
-def _first_fault(path: Path, split_lines: list[tuple[str, str]]) -> str:
-    """Return a message on the first cell that is wrong."""
-    for number, (head, tail) in enumerate(split_lines, start=1):
-        where = f"{path}, line {number}"
-        if head and not _is_whole_number(head):
-            return f"{where}: the label {head!r} is not an integer"
-        for cell in tail.split():
-            if not _is_pair(cell):
-                return f"{where}: {cell!r} is not of the form column:value (columns from 1)"
-    return f"{path}: not of the form `label column:value ...`"
-
-
-def _is_whole_number(text: str) -> bool:
-    try:
-        return abs(int(text)) < 2**62
-    except ValueError:
-        return False
-
-
-def _is_pair(cell: str) -> bool:
-    column, colon, value = cell.partition(":")
-    try:
-        return bool(colon) and int(column) >= 1 and bool(np.isfinite(float(value)))
-    except ValueError:
-        return False
+    shape = (len(labels), max(columns, default=-1) + 1)
+    X = sp.csr_array((values, columns, ends), shape, dtype=np.float64)
+    X.sort_indices()
+    return X, np.array(labels, dtype=np.int64)
 
 
 def read_lines(path: Path) -> list[str]:

@@ -2,32 +2,31 @@
 
 A recipe says which column of a file of the UCI archive is the label, which rows and columns are
 left out, and which labels count as positive; it changes no number. ``kdey data fetch`` applies it
-and prints what it did. Files lie in a directory of the user's, in ``$KDEY_DATA``, or in the
-download cache; :func:`locate` finds one, compressed or not.
+and prints what it did. ``catalogue.csv`` has the sets, ``recipes.json`` the recipes. Files lie in a
+directory of the user's, in ``$KDEY_DATA``, or in the download cache; :func:`locate` finds one,
+compressed or not.
 """
 
 from __future__ import annotations
 
 import csv
 import hashlib
+import json
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 PathLike = str | os.PathLike[str]
 #: Directories to look in, first one first, by what to call them in messages and results.
 Roots: TypeAlias = Mapping[str, Path]
 #: Folder that the published archive of the tweets unpacks to.
 _TWEETS_ARCHIVE = "tweet_sentiment_quantification_snam"
-
-_ARCHIVE = "https://archive.ics.uci.edu/ml/machine-learning-databases"
-_STATIC = "https://archive.ics.uci.edu/static/public"
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Recipe:
 
     Attributes
     ----------
-    urls : tuple of str
+    urls : sequence of str
         Their rows are put one after the other.
     label : int
         Column of the label, negative from the end.
@@ -44,129 +43,47 @@ class Recipe:
         None: any white space.
     header : bool
         Whether the first line names the columns.
-    drop : tuple of int
+    drop : sequence of int
         Columns left out, such as running numbers.
     features : int or None
         How many columns from the left are features (before any drop); None: all but the label.
-    positive : tuple of str
+    positive : sequence of str
         Labels that become 1, all others 0; empty: labels stay.
     missing : str or None
         Rows with such a cell are left out.
-    codes : tuple of (str, str)
+    codes : mapping from str to str
         Words of the feature columns and the numbers to put for them.
     member : str or None
         File inside a zip archive.
     """
 
-    urls: tuple[str, ...]
+    urls: Sequence[str]
     label: int = -1
     delimiter: str | None = ","
     header: bool = False
-    drop: tuple[int, ...] = ()
+    drop: Sequence[int] = ()
     features: int | None = None
-    positive: tuple[str, ...] = ()
+    positive: Sequence[str] = ()
     missing: str | None = None
-    codes: tuple[tuple[str, str], ...] = field(default=())
+    codes: Mapping[str, str] = field(default_factory=dict)
     member: str | None = None
 
     def words(self) -> str:
         """Return in a few words what is done."""
         steps = [f"label from column {self.label}"]
         if self.drop:
-            steps.append(f"columns {list(self.drop)} left out")
+            steps.append(f"columns {self.drop} left out")
         if self.features is not None:
             steps.append(f"the first {self.features} columns kept")
         if self.missing is not None:
             steps.append(f"rows with {self.missing!r} left out")
         if self.codes:
-            steps.append("coded " + ", ".join(f"{word}={code}" for word, code in self.codes))
+            steps.append(
+                "coded " + ", ".join(f"{word}={code}" for word, code in self.codes.items())
+            )
         if self.positive:
             steps.append(f"label 1 for {', '.join(self.positive)}")
         return "; ".join(steps)
-
-
-def _plain(*paths: str, **settings: object) -> Recipe:
-    return replace(Recipe(tuple(f"{_ARCHIVE}/{path}" for path in paths)), **settings)  # type: ignore[arg-type]
-
-
-def _positive(recipe: Recipe, *labels: str) -> Recipe:
-    return replace(recipe, positive=labels)
-
-
-_BALANCE = _plain("balance-scale/balance-scale.data", label=0)
-_CMC = _plain("cmc/cmc.data")
-_IRIS = _plain("iris/iris.data")
-_WINE = _plain("wine/wine.data", label=0)
-_WHITE = _plain("wine-quality/winequality-white.csv", delimiter=";", header=True)
-_RED = _plain("wine-quality/winequality-red.csv", delimiter=";", header=True)
-_YEAST = _plain("yeast/yeast.data", delimiter=None, drop=(0,))
-_GOOD_WINE = ("6", "7", "8", "9", "10")
-_SONAR = "undocumented/connectionist-bench/sonar/sonar.all-data"
-
-_MULTI = {
-    "academic-success": Recipe(
-        (f"{_STATIC}/697/predict+students+dropout+and+academic+success.zip",),
-        delimiter=";",
-        header=True,
-        member="data.csv",
-    ),
-    "digits": _plain("optdigits/optdigits.tra", "optdigits/optdigits.tes"),
-    "dry-bean": Recipe(
-        (f"{_STATIC}/602/dry+bean+dataset.zip",), member="DryBeanDataset/Dry_Bean_Dataset.arff"
-    ),
-    "letter": _plain("letter-recognition/letter-recognition.data", label=0),
-    "wine-quality": _WHITE,
-}
-_BINARY = {
-    "balance.1": _positive(_BALANCE, "L"),
-    "balance.3": _positive(_BALANCE, "R"),
-    "breast-cancer": _positive(
-        _plain("breast-cancer-wisconsin/breast-cancer-wisconsin.data", drop=(0,), missing="?"), "2"
-    ),
-    "cmc.1": _positive(_CMC, "1"),
-    "cmc.2": _positive(_CMC, "2"),
-    "cmc.3": _positive(_CMC, "3"),
-    "german": _positive(_plain("statlog/german/german.data-numeric", delimiter=None), "1"),
-    "haberman": _positive(_plain("haberman/haberman.data"), "2"),
-    "ionosphere": _positive(_plain("ionosphere/ionosphere.data"), "b"),
-    "iris.2": _positive(_IRIS, "Iris-versicolor"),
-    "iris.3": _positive(_IRIS, "Iris-virginica"),
-    "mammographic": _positive(
-        _plain("mammographic-masses/mammographic_masses.data", missing="?"), "1"
-    ),
-    # Column 263 marks digit 7; the paper's authors took it (their text calls it 8).
-    "semeion": _positive(
-        _plain("semeion/semeion.data", delimiter=None, label=263, features=256), "1"
-    ),
-    "sonar": _positive(_plain(_SONAR), "R"),
-    "spambase": _positive(_plain("spambase/spambase.data"), "1"),
-    "spectf": _positive(_plain("spect/SPECTF.train", "spect/SPECTF.test", label=0), "0"),
-    "tictactoe": _positive(
-        _plain("tic-tac-toe/tic-tac-toe.data", codes=(("o", "0"), ("b", "1"), ("x", "2"))),
-        "negative",
-    ),
-    "transfusion": _positive(_plain("blood-transfusion/transfusion.data", header=True), "1"),
-    "wdbc": _positive(_plain("breast-cancer-wisconsin/wdbc.data", label=1, drop=(0,)), "M"),
-    "wine.1": _positive(_WINE, "1"),
-    "wine.2": _positive(_WINE, "2"),
-    "wine.3": _positive(_WINE, "3"),
-    "wine-q-red": _positive(_RED, *_GOOD_WINE),
-    "wine-q-white": _positive(_WHITE, *_GOOD_WINE),
-    "yeast": _positive(_YEAST, "NUC"),
-}
-_EXTRA = {
-    "abalone": _plain("abalone/abalone.data"),
-    "chess-krk": _plain("chess/king-rook-vs-king/krkopt.data"),
-    "cmc": _CMC,
-    "nursery": _plain("nursery/nursery.data"),
-    "pendigits": _plain("pendigits/pendigits.tra", "pendigits/pendigits.tes"),
-    "yeast": _YEAST,
-}
-_RECIPES = {
-    f"{group}/{name}": recipe
-    for group, table in (("uci-multi", _MULTI), ("uci-binary", _BINARY), ("uci-extra", _EXTRA))
-    for name, recipe in table.items()
-}
 
 
 #: Groups of LeQua tasks.
@@ -286,7 +203,8 @@ class Entry:
     @property
     def recipe(self) -> Recipe | None:
         """How the downloads become a table; None where they are read as they are, or by hand."""
-        return None if self.uci is None else _RECIPES.get(self.full_name)
+        steps = None if self.uci is None else _recipes().get(self.full_name)
+        return None if steps is None else Recipe(**steps)
 
     @property
     def page(self) -> str:
@@ -302,7 +220,7 @@ class Entry:
             return tuple(f"{self.page}/files/{f.path.rpartition('/')[2]}" for f in self.files)
         if self.group == "tweets":
             return (f"{self.page}/files/{_TWEETS_ARCHIVE}.zip",)
-        return () if self.recipe is None else self.recipe.urls
+        return () if self.recipe is None else tuple(self.recipe.urls)
 
 
 @cache
@@ -317,6 +235,13 @@ def entries() -> tuple[Entry, ...]:
         listed.append(Entry("bundled", name, features=features, classes=classes))
     order = list(GROUPS)
     return tuple(sorted(listed, key=lambda entry: order.index(entry.group)))
+
+
+@cache
+def _recipes() -> dict[str, dict[str, Any]]:
+    text = (files("kdey.datasets") / "recipes.json").read_text(encoding="utf-8")
+    found: dict[str, dict[str, Any]] = json.loads(text)
+    return found
 
 
 def _entry(group: str, name: str, lines: list[dict[str, str]]) -> Entry:

@@ -8,6 +8,7 @@ estimated prevalence over to posteriors and training weights.
 """
 
 from kdey.diagnostics.adaptation import AdaptedClassifier, adapt_posteriors, importance_weights
+from kdey.diagnostics.column_check import score_histogram, unknown_share_bound
 from kdey.diagnostics.decided_labels import Audit, audit
 from kdey.diagnostics.default_checks import (
     fit_checks,
@@ -27,7 +28,6 @@ from kdey.diagnostics.planning import (
     plan_labels,
 )
 from kdey.diagnostics.score_check import FitCheck, FitChecker, check_fit
-from kdey.diagnostics.unknown_share import score_histogram, unknown_share_bound
 from kdey.intervals.checks import Checks, ColumnFinding, ColumnVerdict, FitVerdict, NotChecked
 
 __all__ = [

@@ -15,11 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from kdey._display import muted
 from kdey._fingerprints import row_hashes
-from kdey.bags import Array, Bags
-from kdey.diagnostics.column_check import bin_counts, check_columns
+from kdey.bags import Array, Bags, Indices
+from kdey.diagnostics.column_check import bin_counts, check_columns, unknown_share_bound
 from kdey.diagnostics.fold_models import one_model_each
-from kdey.diagnostics.score_check import DEFAULT_CHECK_LEVEL, FitCheck, FitChecker, sample_bags
-from kdey.diagnostics.unknown_share import unknown_share_bound
+from kdey.diagnostics.score_check import (
+    DEFAULT_CHECK_LEVEL,
+    N_NULL,
+    FitCheck,
+    FitChecker,
+    sample_bags,
+)
 from kdey.intervals import Estimates
 from kdey.intervals.checks import Checks, ColumnResult, ColumnVerdict, FitVerdict, NotChecked
 from kdey.model import AnyModel, Fitted, Model, model_of, training_of
@@ -109,8 +114,7 @@ def full_check(
     checker = default_checker(quantifier, held=by_folds)
     rng, points = np.random.default_rng(0), posteriors
     if by_folds and hashes is not None:
-        whole = np.array([0, len(hashes)], dtype=np.int64)
-        points = one_model_each(posteriors, hashes, whole, checker.densities.n_classes)
+        points = one_model_each(posteriors, hashes, checker.densities.n_classes)
     return checker.check_points(points, weights, rng, level=DEFAULT_CHECK_LEVEL)
 
 
@@ -122,6 +126,7 @@ def with_fit_checks(
     X: Any = None,
     *,
     clusters: ArrayLike | None = None,
+    by_fold: NDArray[np.floating] | None = None,
     n_threads: int = 1,
 ) -> Estimates:
     """Return the estimates with the verdicts on the scores and columns of every bag.
@@ -138,18 +143,19 @@ def with_fit_checks(
     bags : Bags
     X : instances of the pool, optional
         Scored by the fold models if the quantifier keeps them.
-
     clusters : array of shape (pool_size,), optional
         Ids of the clusters in which instances were drawn.
+    by_fold : array of shape (F, pool_size, k), optional
+        Posteriors by the fold models, where they are known.
 
     Returns
     -------
     Estimates
     """
-    checks = fit_checks(
-        quantifier, posteriors, bags, estimates, X, clusters=clusters, n_threads=n_threads
+    keywords: dict[str, Any] = {"clusters": clusters, "by_fold": by_fold, "n_threads": n_threads}
+    return replace(
+        estimates, checks=fit_checks(quantifier, posteriors, bags, estimates, X, **keywords)
     )
-    return replace(estimates, checks=checks)
 
 
 def fit_checks(
@@ -160,13 +166,14 @@ def fit_checks(
     X: Any = None,
     *,
     clusters: ArrayLike | None = None,
+    by_fold: NDArray[np.floating] | None = None,
     n_threads: int = 1,
 ) -> list[Checks]:
     """Return what the checks of scores and columns say of every bag.
 
     Parameters
     ----------
-    quantifier, posteriors, bags, estimates, X, clusters
+    quantifier, posteriors, bags, estimates, X, clusters, by_fold
         As for :func:`with_fit_checks`.
 
     Returns
@@ -174,37 +181,38 @@ def fit_checks(
     list of n_bags Checks
     """
     model, seed = model_of(quantifier), estimates.options.random_state
-    reason = unchecked_columns(model, estimates, X)
-    # Two checks share the level; a bag fails where one of them does.
-    level = DEFAULT_CHECK_LEVEL if reason is not None else DEFAULT_CHECK_LEVEL / 2
-    scores = CheckedScores.of(model, posteriors, bags, X, seed, n_threads)
-    verdicts: Sequence[FitVerdict | NotChecked]
-    if isinstance(scores, NotChecked):
-        verdicts = [scores] * len(bags)
-    else:
-        sampled, points = scores.bags, scores.points
-        verdicts = scores.checker.screen(points, sampled, sizes=bags.sizes, seed=seed, level=level)
-    columns: Sequence[ColumnResult] = [NotChecked(reason or "")] * len(bags)
-    codes, owners = None, None if clusters is None else np.asarray(clusters)
-    if reason is None and model.columns is not None:
-        if isinstance(scores, NotChecked):
-            level = DEFAULT_CHECK_LEVEL
-        codes = model.columns.codes(X)
-        columns = check_columns(model.columns, codes, bags, estimates, level, owners)
-    checks = [Checks(*both) for both in zip(verdicts, columns, strict=True)]
-    known = None if isinstance(scores, NotChecked) else scores
-    return with_unknown_shares(checks, model, bags, known, codes, owners)
+    known = None if X is None or model.columns is None else model.columns.codes(X)
+    are_plain = len(estimates.classes) == model.n_classes
+    scores: CheckedScores | NotChecked | None = unchecked_scores(model)
+    return checks_of_bags(
+        model,
+        bags,
+        estimates,
+        CheckedScores.of(model, posteriors, bags, X, seed, by_fold, n_threads)
+        if scores is None
+        else scores,
+        codes_to_check(model, known, "" if are_plain else "classes were merged"),
+        clusters=None if clusters is None else np.asarray(clusters),
+        seed=seed,
+    )
 
 
-def unchecked_columns(model: AnyModel, estimates: Estimates, X: Any) -> str | None:
-    """Return why the columns of bags are not checked, in a few words; None if they are."""
-    if X is None:
-        return "scores were given, and no columns"
+def codes_to_check(model: AnyModel, codes: Codes | None, obstacle: str = "") -> Codes | NotChecked:
+    """Return the bins of columns of the pool, or why the columns of bags are not checked.
+
+    Parameters
+    ----------
+    model : model
+    codes : uint8 array of shape (pool_size, d) or None
+        None: only scores are there.
+    obstacle : str
+        What else stands against it.
+    """
     if model.columns is None:
-        return "the model knows no columns of its training data"
-    if len(estimates.classes) != model.n_classes:
-        return "classes were merged"
-    return None
+        return NotChecked("the model knows no columns of its training data")
+    if codes is None:
+        return NotChecked("scores were given, and no columns")
+    return NotChecked(obstacle) if obstacle else codes[:, : len(model.columns)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,17 +243,16 @@ class CheckedScores:
         bags: Bags,
         X: Any,
         seed: int,
+        by_fold: NDArray[np.floating] | None,
         n_threads: int,
-    ) -> CheckedScores | NotChecked:
-        """Return the scores of bags to check, or why there are none."""
-        unchecked = unchecked_scores(model)
-        if unchecked is not None:
-            return unchecked
+    ) -> CheckedScores:
+        """Return the scores of bags of a model that can be checked."""
         checker = default_checker(model, held=X is not None, n_threads=n_threads)
         sampled, points = sample_bags(bags, checker.most_instances, seed), on_host(posteriors)
         if checker.models is not None:  # they score the instances that are checked, and no others
             used, indices = np.unique(sampled.indices, return_inverse=True)
-            points = checker.models.posteriors(take_rows(X, used), seed)
+            known = None if by_fold is None else by_fold[:, used]
+            points = checker.models.posteriors(take_rows(X, used), seed, known)
             sampled = Bags(indices.astype(np.int64), sampled.offsets, len(used), sampled.weights)
         return cls(checker, points, sampled)
 
@@ -254,50 +261,79 @@ class CheckedScores:
         rows = self.bags[number : number + 1]
         points = np.asarray(self.points[rows.indices])
         if self.hashes is not None:
-            whole = np.array([0, len(points)], dtype=np.int64)
             k = self.checker.densities.n_classes
-            points = one_model_each(points, self.hashes[rows.indices], whole, k)
+            points = one_model_each(points, self.hashes[rows.indices], k)
         made = self.checker.histogram(points, rows.weights)
         return [] if made is None else [made]
 
 
-def with_unknown_shares(
-    checks: Sequence[Checks],
+def checks_of_bags(
     model: AnyModel,
     bags: Bags,
-    scores: CheckedScores | None,
-    codes: Codes | None,
-    clusters: NDArray[Any] | None,
+    estimates: Estimates,
+    scores: CheckedScores | NotChecked,
+    codes: Codes | NotChecked,
+    *,
+    clusters: NDArray[Any] | None = None,
+    sizes: Indices | None = None,
+    level: float = DEFAULT_CHECK_LEVEL,
+    n_null: int = N_NULL,
+    seed: int = 0,
 ) -> list[Checks]:
-    """Return the checks, with a bound on the unknown share of the bags that do not fit.
+    """Return what the checks of scores and columns say of bags, with a bound where they do not fit.
+
+    Two checks share the level; a bag fails where one of them does. The bound is on the share of the
+    bag that belongs to no class.
 
     Parameters
     ----------
-    checks : sequence of n_bags Checks
-    model : Model
+    model : model
     bags : Bags
-        Over the rows of ``codes`` and ``clusters``.
-    scores : CheckedScores or None
-    codes : uint8 array of shape (pool_size, d) or None
-        Bins of columns, for the bags whose columns were checked.
-    clusters : array of shape (pool_size,) or None
+    estimates : Estimates
+        Of these bags and the classes of the model.
+    scores : CheckedScores, or NotChecked
+    codes : uint8 array of shape (pool_size, d), or NotChecked
+        Bins of the columns of all rows.
+    clusters : array of shape (pool_size,), optional
+    sizes : int64 array of shape (n_bags,), optional
+        Sizes of the bags before the caller drew a sample.
+    level, n_null, seed
+        As for :meth:`FitChecker.screen`.
 
     Returns
     -------
     list of n_bags Checks
     """
-    made = list(checks)
+    verdicts: Sequence[FitVerdict | NotChecked]
+    columns: Sequence[ColumnResult]
+    if isinstance(codes, NotChecked):
+        columns = [codes] * len(bags)
+    else:
+        own = level if isinstance(scores, NotChecked) else level / 2.0
+        assert model.columns is not None, "the codes are of its columns"
+        columns = check_columns(model.columns, codes, bags, estimates, own, clusters)
+    if isinstance(scores, NotChecked):
+        verdicts = [scores] * len(bags)
+    else:
+        verdicts = scores.checker.screen(
+            scores.points,
+            scores.bags,
+            sizes=bags.sizes if sizes is None else sizes,
+            hashes=scores.hashes,
+            seed=seed,
+            n_null=n_null,
+            level=level if isinstance(codes, NotChecked) else level / 2.0,
+        )
+    checks = [Checks(*both) for both in zip(verdicts, columns, strict=True)]
     for number, check in enumerate(checks):
         if not check.rejected:
             continue
-        histograms = []
-        if scores is not None and not isinstance(check.scores, NotChecked):
-            histograms += scores.histograms(number)
-        if isinstance(check.columns, ColumnVerdict) and codes is not None:
+        histograms = [] if isinstance(scores, NotChecked) else scores.histograms(number)
+        if isinstance(check.columns, ColumnVerdict) and not isinstance(codes, NotChecked):
             histograms += column_histograms(model, bags[number : number + 1], codes, clusters)
         if histograms:
-            made[number] = replace(check, unknown_share=unknown_share_bound(histograms))
-    return made
+            checks[number] = replace(check, unknown_share=unknown_share_bound(histograms))
+    return checks
 
 
 def column_histograms(

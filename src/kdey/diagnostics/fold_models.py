@@ -17,7 +17,14 @@ from sklearn.utils.validation import _num_samples
 
 from kdey._fingerprints import row_hashes
 from kdey.bags import Indices
-from kdey.model import AnyModel, Fitted, HasModel, Model, model_of, training_of
+from kdey.model import (
+    AnyModel,
+    Fitted,
+    HasModel,
+    Model,
+    model_of,
+    training_of,
+)
 from kdey.posteriors import TrainingPosteriors, find_weight_parameter, predict_posteriors
 from kdey.validation import for_numpy, take_rows
 
@@ -45,7 +52,7 @@ class FoldModels:
     classes: NDArray[Any]
     repeated: bool = False
 
-    def posteriors(self, X: Any, random_state: Any = None) -> Floats:
+    def posteriors(self, X: Any, random_state: Any = None, by_fold: Floats | None = None) -> Floats:
         """Return posteriors, each instance being scored by one model chosen at random.
 
         We use one model per instance rather than the mean of all, because each training posterior
@@ -55,34 +62,44 @@ class FoldModels:
         ----------
         X : instances
         random_state : int, Generator or None
+        by_fold : array of shape (F, m, k), optional
+            The posteriors by all models, where they are known.
 
         Returns
         -------
         array of shape (m, k)
         """
         rng = np.random.default_rng(random_state)
-        return self._scored_by(X, rng.permutation(np.arange(_num_samples(X)) % len(self.models)))
+        chosen = rng.permutation(np.arange(_num_samples(X)) % len(self.models))
+        return self._scored_by(X, chosen, by_fold)
 
-    def posteriors_by(self, X: Any, hashes: NDArray[np.uint64]) -> Floats:
+    def posteriors_by(
+        self, X: Any, hashes: NDArray[np.uint64], by_fold: Floats | None = None
+    ) -> Floats:
         """As :meth:`posteriors`, where a hash of each instance chooses the model.
 
         An instance thus has the same posteriors in whatever table, batch and order it comes. Equal
         instances must not all have the same model, though: those of training have not. Where many
         are equal, all models score each, shape (m, F k), and ``one_model_each`` chooses among
-        them once the instances of a bag are together.
+        them once the instances of a bag are together. ``by_fold`` are the posteriors by all models,
+        shape (F, m, k), where they are known.
         """
         n_models = len(self.models)
         if not self.repeated or n_models == 1:
-            return self._scored_by(X, (hashes % np.uint64(n_models)).astype(np.int64))
+            return self._scored_by(X, (hashes % np.uint64(n_models)).astype(np.int64), by_fold)
         if not len(hashes):
             return np.empty((0, n_models * len(self.classes)))
+        if by_fold is not None:
+            return np.hstack(list(by_fold))
         _, first, numbers = np.unique(row_hashes(X), return_index=True, return_inverse=True)
         distinct = take_rows(X, first)
         scored = [predict_posteriors(model, distinct, self.classes) for model in self.models]
         return np.asarray(np.hstack(scored)[numbers])
 
-    def _scored_by(self, X: Any, model: NDArray[np.int64]) -> Floats:
+    def _scored_by(self, X: Any, model: NDArray[np.int64], by_fold: Floats | None = None) -> Floats:
         """Return the posteriors of instances, each by the model with the number given."""
+        if by_fold is not None:
+            return np.asarray(by_fold[model, np.arange(len(model))])
         out = np.empty((len(model), len(self.classes)))
         for f, fitted in enumerate(self.models):
             rows = np.flatnonzero(model == f)
@@ -92,7 +109,10 @@ class FoldModels:
 
 
 def one_model_each(
-    posteriors: Floats, hashes: NDArray[np.uint64], offsets: Indices, n_classes: int
+    posteriors: Floats,
+    hashes: NDArray[np.uint64],
+    n_classes: int,
+    offsets: Indices | None = None,
 ) -> Floats:
     """Return the posteriors of instances by one fold model each, shape (m, k).
 
@@ -104,14 +124,15 @@ def one_model_each(
     posteriors : array of shape (m, F k)
         By all models, or by one (F = 1).
     hashes : uint64 array of shape (m,)
-    offsets : int64 array of shape (n_bags + 1,)
-        Bag b owns instances ``offsets[b]`` to ``offsets[b + 1]``.
     n_classes : int
+    offsets : int64 array of shape (n_bags + 1,), optional
+        Bag b owns instances ``offsets[b]`` to ``offsets[b + 1]``; by default all are one bag.
     """
     n_models = posteriors.shape[1] // n_classes
     if n_models == 1:
         return posteriors
-    bags = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    ends = np.array([0, len(hashes)]) if offsets is None else offsets
+    bags = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
     order = np.lexsort((hashes, bags))
     changes = (np.diff(hashes[order]) != 0) | (np.diff(bags[order]) != 0)
     starts = np.concatenate([[0], np.flatnonzero(changes) + 1])

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from kdey._display import Overview, bar_column, percentages, row_names, text_column
+from kdey._display import Overview, Shown, bar_column, percentages, row_names, text_column
 from kdey.bags import Array
 from kdey.diagnostics.score_statistics import DEFAULT_KERNEL, TrainingDensities, warn_single
 from kdey.model import Fitted, posterior_model, training_of
@@ -117,7 +117,7 @@ def _scale(features: Array, training: TrainingDensities, tangent: Array) -> floa
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Identifiability:
+class Identifiability(Shown):
     """How precisely prevalences can be known, before there is any bag.
 
     Attributes
@@ -313,13 +313,6 @@ class Identifiability:
             ),
             ("width: of the intervals, in percentage points",),
         )
-
-    def __repr__(self) -> str:
-        """Return the :meth:`overview` as text."""
-        return str(self.overview())
-
-    def _repr_html_(self) -> str:
-        return self.overview().html()
 
     @property
     def verdict(self) -> str:

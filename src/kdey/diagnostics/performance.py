@@ -36,7 +36,6 @@ can be, therefore moves with p, as in Wilson's interval; the rest is constant.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
@@ -47,6 +46,7 @@ from numpy.typing import ArrayLike, NDArray
 from kdey._display import (
     MOST_ROWS,
     Overview,
+    Shown,
     bar_column,
     count_of,
     percentages,
@@ -146,65 +146,47 @@ class LabelledDecisions:
         return np.asarray(joint[:, :k, k:] @ moments.inverse.T)
 
 
-@dataclass(frozen=True, eq=False)
-class _Measures:
-    """The measures of a confusion matrix, with their derivatives.
+def measures(shares: Array, recall: Array, cost: Array | None = None) -> Array:
+    """Return accuracy, macro F1, cost if there is one, and k times each other measure, (M,).
 
-    Attributes
+    Parameters
     ----------
     shares : array of shape (k,)
     recall : array of shape (k, k)
         Row l: how often class l is decided to be each class.
-    cost : array of shape (k, k) or None
+    cost : array of shape (k, k), optional
     """
+    confusion = shares[:, None] * recall
+    right, decided = np.diag(confusion), confusion.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        precision, f1 = right / decided, 2.0 * right / (shares + decided)
+    costs = [] if cost is None else [(cost * confusion).sum()]
+    # A class that is neither there nor decided for has no F1, as in scikit-learn.
+    overall = [right.sum(), f1[~np.isnan(f1)].mean() if (f1 >= 0).any() else np.nan, *costs]
+    return np.concatenate([overall, np.diag(recall), precision, f1])
 
-    shares: Array
-    recall: Array
-    cost: Array | None = None
 
-    @property
-    def confusion(self) -> Array:
-        """Rows are classes, columns decisions; sums to one, shape (k, k)."""
-        return np.asarray(self.shares[:, None] * self.recall)
+def measure_slopes(shares: Array, recall: Array, cost: Array | None = None) -> Array:
+    """Return the derivatives of :func:`measures` by the confusion, shape (M, k, k)."""
+    right, decided, k = shares * np.diag(recall), shares @ recall, len(shares)
+    own, eye = np.zeros((k, k, k)), np.eye(k)
+    own[np.arange(k), np.arange(k), np.arange(k)] = 1.0
+    of_class, of_decision = eye[:, :, None], eye[:, None, :]  # row and column of each measure
 
-    def _parts(self) -> tuple[Array, Array, Array]:
-        c = self.confusion
-        return np.diag(c), self.shares, c.sum(axis=0)
-
-    def values(self) -> Array:
-        """Return accuracy, macro F1, cost if there is one, and k times each other, (M,)."""
-        right, shares, decided = self._parts()
+    def ratio(factor: float, bottom: Array, spread: Array) -> Array:
         with np.errstate(invalid="ignore", divide="ignore"):
-            precision, f1 = right / decided, 2.0 * right / (shares + decided)
-        cost = [] if self.cost is None else [(self.cost * self.confusion).sum()]
-        # A class that is neither there nor decided for has no F1, as in scikit-learn.
-        overall = [right.sum(), f1[~np.isnan(f1)].mean() if (f1 >= 0).any() else np.nan, *cost]
-        return np.concatenate([overall, np.diag(self.recall), precision, f1])
+            value = (factor * right / bottom)[:, None, None]
+            return np.asarray((factor * own - value * spread) / bottom[:, None, None])
 
-    def slopes(self) -> Array:
-        """Return the derivatives of the measures by the confusion, shape (M, k, k)."""
-        right, shares, decided = self._parts()
-        k = len(right)
-        own, eye = np.zeros((k, k, k)), np.eye(k)
-        own[np.arange(k), np.arange(k), np.arange(k)] = 1.0
-        of_class, of_decision = eye[:, :, None], eye[:, None, :]  # row and column of each measure
-        with np.errstate(invalid="ignore", divide="ignore"):
-
-            def ratio(top: Array, bottom: Array, spread: Array) -> Array:
-                value = (right * top / bottom)[:, None, None]
-                return np.asarray((top * own - value * spread) / bottom[:, None, None])
-
-            one = np.ones(1)
-            recall = ratio(one, shares, np.broadcast_to(of_class, own.shape))
-            precision = ratio(one, decided, np.broadcast_to(of_decision, own.shape))
-            f1 = ratio(2.0 * one, shares + decided, of_class + of_decision)
-        cost = [] if self.cost is None else [self.cost]
-        overall = np.array([eye, f1.mean(axis=0), *cost])
-        return np.concatenate([overall, recall, precision, f1])
+    f1 = ratio(2.0, shares + decided, of_class + of_decision)
+    overall = np.array([eye, f1.mean(axis=0), *([] if cost is None else [cost])])
+    return np.concatenate(
+        [overall, ratio(1.0, shares, of_class), ratio(1.0, decided, of_decision), f1]
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Performance:
+class Performance(Shown):
     """What a classifier's accuracy and other measures are expected to be on unlabelled bags.
 
     Attributes
@@ -335,7 +317,7 @@ class Performance:
         value, low, high = (part[0] for part in self.of("accuracy"))
         size = count_of(int(self.estimates.size[0]), "instance")
         columns = [
-            text_column(name, self._texts([self.of(name, c) for c in self.classes.tolist()], 0))
+            text_column(name, [_interval_text(*self.of(name, c)) for c in self.classes.tolist()])
             for name in PER_CLASS
         ]
         return Overview(
@@ -368,21 +350,12 @@ class Performance:
     def _level(self) -> str:
         return f"{100 * self.estimates.options.confidence:g} %"
 
-    @staticmethod
-    def _texts(parts: Sequence[tuple[Array, Array, Array]], bag: int) -> list[str]:
-        return [
-            "-"
-            if np.isnan(value[bag])
-            else f"{100 * value[bag]:.1f} % ({100 * low[bag]:.0f} to {100 * high[bag]:.0f})"
-            for value, low, high in parts
-        ]
 
-    def __repr__(self) -> str:
-        """Return the :meth:`overview` as text."""
-        return str(self.overview())
-
-    def _repr_html_(self) -> str:
-        return self.overview().html()
+def _interval_text(value: Array, low: Array, high: Array) -> str:
+    """Return a measure of the first bag as text."""
+    if np.isnan(value[0]):
+        return "-"
+    return f"{100 * value[0]:.1f} % ({100 * low[0]:.0f} to {100 * high[0]:.0f})"
 
 
 def estimate_performance(
@@ -476,7 +449,7 @@ def estimate_performance(
         estimate=values[:, 0],
         low=values[:, 1],
         high=values[:, 2],
-        training=_Measures(mass / mass.sum(), known.recall, costs).values(),
+        training=measures(mass / mass.sum(), known.recall, costs),
         confusion=cells[:, 0],
         confusion_low=cells[:, 1],
         confusion_high=cells[:, 2],
@@ -663,22 +636,19 @@ def _of_bag(
     estimates: Estimates, bag: int, known: LabelledDecisions, cost: Array | None
 ) -> tuple[Array, Array]:
     """Return values and limits of measures (3, M), and of the confusion (3, k, k), of one bag."""
-    shares = estimates.estimate[bag]
-    point = _Measures(shares, known.recall, cost)
+    shares, recall = estimates.estimate[bag], known.recall
+    values, confusion = measures(shares, recall, cost), shares[:, None] * recall
     if not np.isfinite(shares).all():
-        return np.full((3, len(point.values())), np.nan), np.tile(point.confusion, (3, 1, 1))
-    spread = _Spread.of(estimates, bag, known)
-    values, value_range = point.values(), np.tile([[0.0], [1.0]], len(point.values()))
+        return np.full((3, len(values)), np.nan), np.tile(confusion, (3, 1, 1))
+    spread, value_range = _Spread.of(estimates, bag, known), np.tile([[0.0], [1.0]], len(values))
     if cost is not None:
         value_range[:, len(OVERALL)] = cost.min(), max(cost.max(), cost.min() + 1e-12)
-    there, at = (_Measures(a, known.recall, cost) for a in (spread.centre, spread.mix))
-    ends = spread.interval(values, there.values(), *spread.variances(at.slopes()), value_range)
-    cells = spread.interval(
-        point.confusion.ravel(), there.confusion.ravel(), *spread.cell_variances(), None
-    )
-    k = known.n_classes
+    variances = spread.variances(measure_slopes(spread.mix, recall, cost))
+    ends = spread.interval(values, measures(spread.centre, recall, cost), *variances, value_range)
+    there = (spread.centre[:, None] * recall).ravel()
+    cells = spread.interval(confusion.ravel(), there, *spread.cell_variances(), None)
     return np.array([values, *ends]), np.array(
-        [part.reshape(k, k) for part in (point.confusion, *cells)]
+        [confusion, *(part.reshape(confusion.shape) for part in cells)]
     )
 
 

@@ -21,12 +21,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kdey._display import Overview, OverviewColumn, bar_column, percentages, row_names, text_column
+from kdey._display import (
+    Overview,
+    OverviewColumn,
+    Shown,
+    bar_column,
+    percentages,
+    row_names,
+    text_column,
+)
 from kdey.bags import Array, Bags, Indices
 from kdey.diagnostics.identify import Identifiability, identifiability, z_score
 from kdey.intervals import estimate_points
@@ -41,50 +49,61 @@ from kdey.validation import check_count, check_share, make_frame
 _FEWEST = 5
 
 
-class Plan:
-    """What plans have in common: a sentence and a table by class.
+class Plan(Shown):
+    """What plans have in common: a sentence and a table.
 
     Attributes
     ----------
     classes : array of shape (k,)
-    quantity : str
-        What :attr:`needs` are, in words.
     """
 
     classes: NDArray[Any]
-    quantity: ClassVar[str]
 
     @property
     def verdict(self) -> str:
         """The meaning of the plan, in a sentence or two."""
         raise NotImplementedError
 
-    @property
-    def needs(self) -> Array:
-        """The number that is planned for each class, shape (k,); inf where none is enough."""
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of :meth:`to_frame` by name."""
         raise NotImplementedError
 
-    def plan_columns(self) -> tuple[OverviewColumn, ...]:
+    def shown(self) -> tuple[OverviewColumn, ...]:
         """Return the columns of :meth:`overview`, each of length k."""
-        texts = [f"{number:,.0f}" if np.isfinite(number) else "-" for number in self.needs]
-        largest = float(np.max(self.needs, initial=0.0, where=np.isfinite(self.needs)))
-        shares = np.where(np.isfinite(self.needs), self.needs, np.nan) / max(largest, 1.0)
-        return (text_column(self.quantity, texts, importance=9), bar_column(shares))
+        raise NotImplementedError
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return a data frame of what is planned: by class, or by instance to label.
+
+        Parameters
+        ----------
+        backend : str, optional
+            The data frame library, such as "pandas"; by default one that is installed.
+
+        Returns
+        -------
+        data frame
+            A bag: ``class``, ``bag_size``, ``floor``. Labels of training: ``class``,
+            ``extra_labels``. Labels of a new bag: ``position``, ``selection``.
+        """
+        return make_frame(self.columns(), backend)
 
     def overview(self) -> Overview:
         """Return the verdict and a table by class."""
-        return Overview(self.verdict, row_names("class", self.classes), self.plan_columns())
+        return Overview(self.verdict, row_names("class", self.classes), self.shown())
 
     def __str__(self) -> str:
         """Return the verdict."""
         return self.verdict
 
-    def __repr__(self) -> str:
-        """Return the :meth:`overview` as text."""
-        return str(self.overview())
 
-    def _repr_html_(self) -> str:
-        return self.overview().html()
+def _count_columns(name: str, numbers: Array) -> tuple[OverviewColumn, ...]:
+    """Return numbers, which may be infinite, as text and as bars relative to the largest."""
+    finite = np.isfinite(numbers)
+    largest = max(float(np.max(numbers, initial=0.0, where=finite)), 1.0)
+    texts = [f"{number:,.0f}" if np.isfinite(number) else "-" for number in numbers]
+    bars = bar_column(np.where(finite, numbers, np.nan) / largest)
+    return text_column(name, texts, importance=9), bars
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,20 +136,16 @@ class SamplingPlan(Plan):
     expected_widths: Array
     n_without_model: int
     reachable: bool
-    quantity: ClassVar[str] = "expected width of limits"
 
-    @property
-    def needs(self) -> Array:
-        """The expected width of the limits of each class, shape (k,)."""
-        return self.expected_widths
-
-    def plan_columns(self) -> tuple[OverviewColumn, ...]:
-        """Return the columns of :meth:`overview`, each of length k."""
+    def shown(self) -> tuple[OverviewColumn, ...]:
+        """Return the expected widths."""
         widths = self.expected_widths
-        return (
-            text_column(self.quantity, percentages(widths), importance=9),
-            bar_column(widths),
-        )
+        name = "expected width of limits"
+        return text_column(name, percentages(widths), importance=9), bar_column(widths)
+
+    def columns(self) -> dict[str, Any]:
+        """Return the instances to label, and the probabilities with which they were chosen."""
+        return {"position": self.positions, "selection": self.selection}
 
     @property
     def n_labels(self) -> int:
@@ -151,21 +166,6 @@ class SamplingPlan(Plan):
             f"about {self.n_without_model:,}. Pass the probabilities on: estimate(X, "
             "labelled=(plan.positions, labels), selection=plan.selection)."
         )
-
-    def to_frame(self, backend: str | None = None) -> Any:
-        """Return a data frame with one row per instance: ``position``, ``selection``.
-
-        Parameters
-        ----------
-        backend : str, optional
-            The data frame library, such as "pandas"; by default one that is installed.
-
-        Returns
-        -------
-        data frame
-        """
-        table = {"position": self.positions, "selection": self.selection}
-        return make_frame(table, backend)
 
 
 def plan_sample(
@@ -355,17 +355,15 @@ class BagPlan(Plan):
     width: float
     bag_sizes: Array
     floors: Array
-    quantity: ClassVar[str] = "instances in the bag"
 
-    @property
-    def needs(self) -> Array:
-        """The size of the bag for each class, shape (k,); inf if no bag is large enough."""
-        return self.bag_sizes
-
-    def plan_columns(self) -> tuple[OverviewColumn, ...]:
-        """Return the columns of :meth:`overview`, each of length k."""
+    def shown(self) -> tuple[OverviewColumn, ...]:
+        """Return the sizes, and the widths that remain."""
         floors = text_column("width of an endless bag", percentages(self.floors), importance=4)
-        return (*super().plan_columns(), floors)
+        return *_count_columns("instances in the bag", self.bag_sizes), floors
+
+    def columns(self) -> dict[str, Any]:
+        """Return the sizes, and the widths that remain."""
+        return {"class": self.classes, "bag_size": self.bag_sizes, "floor": self.floors}
 
     @property
     def bag_size(self) -> float:
@@ -388,21 +386,6 @@ class BagPlan(Plan):
             f"{self.classes[worst]} stays at {self.floors[worst]:.3g} or wider because there are "
             "too few training labels (see plan_labels)."
         )
-
-    def to_frame(self, backend: str | None = None) -> Any:
-        """Return a data frame with one row per class: ``class``, ``bag_size``, ``floor``.
-
-        Parameters
-        ----------
-        backend : str, optional
-            The data frame library, such as "pandas"; by default one that is installed.
-
-        Returns
-        -------
-        data frame
-        """
-        table = {"class": self.classes, "bag_size": self.bag_sizes, "floor": self.floors}
-        return make_frame(table, backend)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -430,12 +413,14 @@ class LabelPlan(Plan):
     floor: float
     expected_width: float
     reachable: bool
-    quantity: ClassVar[str] = "additional labels"
 
-    @property
-    def needs(self) -> Array:
-        """The additional labels of each class, shape (k,)."""
-        return self.extra.astype(np.float64)
+    def shown(self) -> tuple[OverviewColumn, ...]:
+        """Return the additional labels."""
+        return _count_columns("additional labels", self.extra.astype(np.float64))
+
+    def columns(self) -> dict[str, Any]:
+        """Return the additional labels."""
+        return {"class": self.classes, "extra_labels": self.extra}
 
     @property
     def verdict(self) -> str:
@@ -452,20 +437,6 @@ class LabelPlan(Plan):
             f"About {int(self.extra.sum()):,} more labels give intervals of {self.width:g}, most "
             f"of class {self.classes[most]} ({int(self.extra[most]):,})."
         )
-
-    def to_frame(self, backend: str | None = None) -> Any:
-        """Return a data frame with one row per class: ``class``, ``extra_labels``.
-
-        Parameters
-        ----------
-        backend : str, optional
-            The data frame library, such as "pandas"; by default one that is installed.
-
-        Returns
-        -------
-        data frame
-        """
-        return make_frame({"class": self.classes, "extra_labels": self.extra}, backend)
 
 
 def plan_bag_size(

@@ -38,8 +38,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from kdey._display import Overview, bar_column, muted, row_names, text_column
+from kdey._display import Overview, Shown, bar_column, muted, row_names, text_column
 from kdey.bags import Array, Bags, Indices, offsets_of
+from kdey.diagnostics.column_check import score_histogram, unknown_share_bound
 from kdey.diagnostics.fold_models import (
     FoldModels,
     fold_models,
@@ -49,7 +50,6 @@ from kdey.diagnostics.fold_models import (
 from kdey.diagnostics.score_statistics import (
     DEFAULT_KERNEL,
     Densities,
-    Embedding,
     NullBags,
     TrainingDensities,
     few_per_class,
@@ -57,7 +57,6 @@ from kdey.diagnostics.score_statistics import (
     local_p_values,
     warn_single,
 )
-from kdey.diagnostics.unknown_share import score_histogram, unknown_share_bound
 from kdey.intervals.checks import FitVerdict, unknown_sentence
 from kdey.model import Fitted, bag_posteriors, model_of, training_of
 from kdey.native import thread_count
@@ -87,7 +86,7 @@ def most_instances(n_classes: int) -> int:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class FitCheck(FitVerdict):
+class FitCheck(Shown, FitVerdict):
     """Result of :func:`kdey.check_fit`: the verdict, and what it rests on.
 
     Attributes
@@ -213,13 +212,6 @@ class FitCheck(FitVerdict):
             tuple(remarks),
         )
 
-    def __repr__(self) -> str:
-        """Return the :meth:`overview` as text."""
-        return str(self.overview())
-
-    def _repr_html_(self) -> str:
-        return self.overview().html()
-
     def _order(self, n: int) -> Indices:
         return np.argsort(self.log_densities, kind="stable")[:n]
 
@@ -310,9 +302,9 @@ class FitChecker:
     ----------
     quantifier : fitted quantifier
     densities : TrainingDensities
-    embedding : Embedding or None
-        None if different models score training set and bag, because it would detect the difference
-        between the models.
+    cross_fitted : bool
+        Whether the same models score training set and bag. Otherwise checks are one-sided, because
+        a distance would detect the difference between the models.
     models : FoldModels or None
         None if the quantifier's classifier scores the bag.
     n_threads : int
@@ -334,7 +326,7 @@ class FitChecker:
 
     quantifier: Fitted
     densities: TrainingDensities
-    embedding: Embedding | None
+    cross_fitted: bool
     models: FoldModels | None
     n_threads: int
 
@@ -375,13 +367,7 @@ class FitChecker:
         if models is None and held:
             models = kept_fold_models(quantifier)
         same_models = models is not None or known.folds is None or len(np.unique(known.folds)) == 1
-        embedding = Embedding.fit(densities) if same_models else None
-        return cls(quantifier, densities, embedding, models, n_threads)
-
-    @property
-    def cross_fitted(self) -> bool:
-        """Whether the same models score training set and bag; otherwise checks are one-sided."""
-        return self.embedding is not None
+        return cls(quantifier, densities, same_models, models, n_threads)
 
     @property
     def most_instances(self) -> int:
@@ -447,6 +433,7 @@ class FitChecker:
         for numbers in _looks(n_null):
             check.add_null_bags(numbers, np.zeros(1, dtype=np.int64))
         p_value, p_density, p_distance = (float(p[0]) for p in check.p_values(np.zeros(1, int)))
+        histogram = self.histogram(points[instances], bag.weights)
         return FitCheck(
             p_value=p_value,
             p_density=p_density,
@@ -457,7 +444,7 @@ class FitChecker:
             log_densities=check.densities.floored_log(check.prevalences[:1])[:, 0],
             local_p_values=check.local_p_values(0)[0],
             instances=instances,
-            unknown_share=self._unknown_share(points[instances], bag.weights),
+            unknown_share=None if histogram is None else unknown_share_bound([histogram]),
             level=level,
             cross_fitted=self.cross_fitted,
             size=size,
@@ -478,10 +465,6 @@ class FitChecker:
         training, own = model.pooled(known.required()), model.pooled(points)
         drawn = (known.weights, known.clusters)
         return score_histogram(training, known.labels, own, weights, *drawn)
-
-    def _unknown_share(self, points: NDArray[np.floating], weights: Array | None) -> float | None:
-        made = self.histogram(points, weights)
-        return None if made is None else unknown_share_bound([made])
 
     def screen(
         self,
@@ -521,14 +504,14 @@ class FitChecker:
         whole = bags.sizes if sizes is None else sizes
         sampled = sample_bags(bags, self.most_instances, seed)
         width = self.densities.n_classes
-        width += 0 if self.embedding is None else len(self.embedding.landmarks)
+        width += len(self.densities.landmarks) if self.cross_fitted else 0
         verdicts: list[FitVerdict] = []
         for part in sampled.runs(max(1, 2 * _CHUNK // width)):
             run = sampled[part]
             own = np.asarray(points[run.indices])
             if hashes is not None:
                 k = self.densities.n_classes
-                own = one_model_each(own, hashes[run.indices], run.offsets, k)
+                own = one_model_each(own, hashes[run.indices], k, run.offsets)
             local = Bags(np.arange(len(own), dtype=np.int64), run.offsets, len(own), run.weights)
             with muted(ConvergenceWarning):  # a null bag is nothing that the caller knows of
                 comparison = _Comparison.start(self, own, local, seed)
@@ -600,9 +583,8 @@ class _Comparison:
     ) -> _Comparison:
         """Return the comparison of bags, before any null bag was drawn."""
         densities = checker.densities.at(points, checker.n_threads)
-        embedding = checker.embedding
         prevalences = fit_prevalences(densities, bags, checker.n_threads)
-        features = None if embedding is None else embedding.at(points)
+        features = checker.densities.embed(points) if checker.cross_fitted else None
         observed = _statistics(checker, densities, features, bags, prevalences)
         null = NullBags(checker.densities, seed, int(bags.sizes.max()))
         return cls(
@@ -634,7 +616,7 @@ class _Comparison:
         """Draw some null bags of the ``active`` bags, and add their statistics."""
         added = [np.full((len(self.bags), len(numbers)), np.nan) for _ in range(2)]
         checker, training = self.checker, self.checker.densities
-        features = None if checker.embedding is None else checker.embedding.features
+        features = training.features if checker.cross_fitted else None
         for part in self._runs(active, len(numbers)):
             null = self._draw(part, numbers)
             start = np.repeat(self.prevalences[part], len(numbers), axis=0)
@@ -684,9 +666,9 @@ def _statistics(
     The distances are NaN if the check is one-sided.
     """
     t = densities.mean_floored_log(prevalences, bags) - checker.densities.expected_log(prevalences)
-    if checker.embedding is None or features is None:
+    if features is None:
         return t, np.full(len(bags), np.nan)
-    return t, checker.embedding.distance(features, bags, prevalences)
+    return t, checker.densities.distance(features, bags, prevalences)
 
 
 def _looks(n_null: int) -> list[range]:

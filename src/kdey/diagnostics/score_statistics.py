@@ -36,7 +36,7 @@ training set. The null bags of a bag therefore do not depend on the other bags t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -224,6 +224,65 @@ class TrainingDensities:
             out[start : start + step] = np.einsum("bk,kb->b", part, means)
         return out
 
+    @cached_property
+    def landmarks(self) -> Array:
+        """Evenly spaced training points of every class, shape (n_landmarks, d)."""
+        points = self.references.points[_landmark_positions(self)]
+        return np.asarray(points, dtype=np.float64)
+
+    @cached_property
+    def _basis(self) -> Array:
+        """An orthonormal basis of the directions in which kernels of landmarks vary, (n, r)."""
+        width = RELATIVE_WIDTH * self.references.bandwidth
+        values, vectors = np.linalg.eigh(_kernels(self.landmarks, self.landmarks, width))
+        return np.ascontiguousarray(vectors[:, values > SMALLEST_DIRECTION * values[-1]])
+
+    @cached_property
+    def features(self) -> Array:
+        """Features of the references, shape (n, r); see :meth:`embed`."""
+        return self._features(self.references.points)
+
+    @cached_property
+    def _feature_means(self) -> Array:
+        return self.class_means(self.features)
+
+    def embed(self, posteriors: NDArray[Any]) -> Array:
+        """Return features of points (m, k) whose differences have the length of kernel distances.
+
+        They are the kernels to the landmarks in a basis of the directions in which the kernels of
+        landmarks vary. There are fewer of them than landmarks, because kernels to neighbouring
+        landmarks are nearly the same.
+        """
+        return self._features(self.references.coordinates(posteriors))
+
+    def _features(self, points: NDArray[np.floating]) -> Array:
+        width = RELATIVE_WIDTH * self.references.bandwidth
+        out = np.empty((len(points), self._basis.shape[1]))
+        step = max(1, _CHUNK // len(self.landmarks))
+        for start in range(0, len(points), step):
+            part = points[start : start + step]
+            out[start : start + step] = _kernels(part, self.landmarks, width) @ self._basis
+        return out
+
+    def distance(self, features: Array, bags: Bags, prevalences: Array) -> Array:
+        """Return the squared distances of bags from their mixtures, shape (n_bags,).
+
+        Parameters
+        ----------
+        features : array of shape (n_points, r)
+            Features of the points that bags are made of.
+        bags : Bags
+            Over these points.
+        prevalences : array of shape (n_bags, k)
+            The mixture that each bag is compared with.
+
+        Returns
+        -------
+        array of shape (n_bags,)
+        """
+        gaps = bags.mean(features) - prevalences @ self._feature_means
+        return np.asarray((gaps**2).sum(axis=1))
+
 
 def warn_single(training: TrainingDensities, classes: NDArray[Any]) -> None:
     """Warn if a class has one training instance, from which its spread cannot be estimated."""
@@ -347,78 +406,6 @@ def _other_cluster_logs(references: ClassReferences, clusters: Indices, n_thread
     means = np.where(known, np.maximum(sums, 0.0), 0.0) / np.where(known, remaining, 1.0)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(means))
-
-
-@dataclass(frozen=True, eq=False)
-class Embedding:
-    """Features of points whose differences have the length of kernel distances.
-
-    The features are the kernels to the landmarks in an orthonormal basis of the directions in which
-    the kernels of landmarks vary. There are fewer of them than landmarks, because kernels to
-    neighbouring landmarks are nearly the same.
-
-    Attributes
-    ----------
-    references : ClassReferences
-    landmarks : array of shape (n_landmarks, d)
-        Evenly spaced training points of every class.
-    basis : array of shape (n_landmarks, r)
-    features : array of shape (n, r)
-        Features of the training points.
-    class_means : array of shape (k, r)
-        Mean features of each class.
-    """
-
-    references: ClassReferences
-    landmarks: Array
-    basis: Array
-    features: Array
-    class_means: Array
-
-    @classmethod
-    def fit(cls, training: TrainingDensities) -> Embedding:
-        """Return the embedding of the training points."""
-        refs = training.references
-        landmarks = refs.points[_landmark_positions(training)].astype(np.float64)
-        width = RELATIVE_WIDTH * refs.bandwidth
-        values, vectors = np.linalg.eigh(_kernels(landmarks, landmarks, width))
-        basis = vectors[:, values > SMALLEST_DIRECTION * values[-1]]
-        empty = np.empty((0, basis.shape[1]))
-        unfitted = cls(refs, landmarks, np.ascontiguousarray(basis), empty, empty)
-        features = unfitted._features(refs.points)
-        return replace(unfitted, features=features, class_means=training.class_means(features))
-
-    def at(self, posteriors: NDArray[Any]) -> Array:
-        """Return the features of new points, posteriors of shape (m, k)."""
-        return self._features(self.references.coordinates(posteriors))
-
-    def _features(self, points: NDArray[np.floating]) -> Array:
-        width = RELATIVE_WIDTH * self.references.bandwidth
-        out = np.empty((len(points), self.basis.shape[1]))
-        step = max(1, _CHUNK // len(self.landmarks))
-        for start in range(0, len(points), step):
-            part = points[start : start + step]
-            out[start : start + step] = _kernels(part, self.landmarks, width) @ self.basis
-        return out
-
-    def distance(self, features: Array, bags: Bags, prevalences: Array) -> Array:
-        """Return the squared distances of bags from their mixtures, shape (n_bags,).
-
-        Parameters
-        ----------
-        features : array of shape (n_points, r)
-            Features of the points that bags are made of.
-        bags : Bags
-            Over these points.
-        prevalences : array of shape (n_bags, k)
-            The mixture that each bag is compared with.
-
-        Returns
-        -------
-        array of shape (n_bags,)
-        """
-        gaps = bags.mean(features) - prevalences @ self.class_means
-        return np.asarray((gaps**2).sum(axis=1))
 
 
 def _landmark_positions(training: TrainingDensities) -> Indices:

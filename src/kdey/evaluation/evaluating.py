@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -182,7 +182,7 @@ def evaluate(
             f"X has {_num_samples(X)} instances, but the bags of the protocol refer to a pool of "
             f"{labelled.bags.pool_size}"
         )
-    batches = list(_batches(labelled.bags))
+    batches = list(labelled.bags.runs(BATCH))
     scored: Scored = {}
     with progress(len(named) * len(labelled), "bags", verbose) as shown:
         methods = {
@@ -253,17 +253,6 @@ def _common_classes(named: Mapping[str, Any]) -> NDArray[Any]:
         if np.asarray(quantifier.classes_).tolist() != np.asarray(first).tolist():
             raise ValueError(f"quantifiers must agree on the classes, but {name!r} differs")
     return np.asarray(first)
-
-
-def _batches(bags: Bags) -> Iterator[slice]:
-    """Yield slices of bags with about ``BATCH`` drawn instances together."""
-    start = 0
-    while start < len(bags):
-        target = bags.offsets[start] + BATCH
-        last = int(np.searchsorted(bags.offsets, target, side="right")) - 1
-        stop = max(last, start + 1)
-        yield slice(start, stop)
-        start = stop
 
 
 @dataclass(frozen=True)

@@ -157,32 +157,22 @@ def bag_generators(seed: int, n_bags: int) -> Iterator[np.random.Generator]:
         yield np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(bag,)))
 
 
-@dataclass(frozen=True, eq=False)
 class _ByClass:
     """The instances of a pool sorted by class, from which bags are drawn.
 
-    Attributes
+    Parameters
     ----------
-    order : int64 array of shape (n,)
-        Positions in the pool, grouped by class.
-    available : int64 array of shape (k,)
-        Number of instances of each class.
-    starts : int64 array of shape (k,)
-        Position in ``order`` of the first instance of each class.
+    codes : int64 array of shape (n,)
+        Class codes of the instances.
     classes : array of shape (k,)
     """
 
-    order: Codes
-    available: Counts
-    starts: Codes
-    classes: Labels
-
-    @classmethod
-    def of(cls, codes: Codes, classes: Labels) -> _ByClass:
-        """Return the pool whose instances have class codes of shape (n,)."""
-        available = np.bincount(codes, minlength=len(classes)).astype(np.int64)
-        starts = np.cumsum(available) - available
-        return cls(np.argsort(codes, kind="stable"), available, starts, classes)
+    def __init__(self, codes: Codes, classes: Labels) -> None:
+        self.classes = classes
+        self.order = np.argsort(codes, kind="stable")
+        #: Number of instances of each class, and where they begin in the order.
+        self.available = np.bincount(codes, minlength=len(classes)).astype(np.int64)
+        self.starts = np.cumsum(self.available) - self.available
 
     def draw(self, counts: Counts, replace: Replace, rng: np.random.Generator) -> Codes:
         """Return the sorted positions of a bag with ``counts[i]`` instances of class i.
@@ -265,7 +255,7 @@ def draw_bags(
     ValueError
         If the pool does not have enough instances of a class.
     """
-    pool = _ByClass.of(codes, classes)
+    pool = _ByClass(codes, classes)
     pool.check(counts, replace)
     drawn = [pool.draw(row, replace, rng) for row, rng in zip(counts, generators, strict=True)]
     offsets = offsets_of(counts.sum(axis=1))
@@ -279,9 +269,29 @@ NamedShares: TypeAlias = "tuple[tuple[Any, float], ...]"
 Chooser: TypeAlias = Callable[[int, int, np.random.Generator], Array]
 
 
-@written_out(SHARED_PARAMETERS)
 @dataclass(frozen=True)
-class APP:
+class _DrawnBags:
+    """Base of protocols that draw a number of bags, each at a prevalence that they choose."""
+
+    n_bags: int = 1000
+    bag_size: int = 500
+    random_state: int = 0
+    replace: Replace = "auto"
+
+    def __post_init__(self) -> None:
+        check_draws(self.n_bags, self.bag_size, self.random_state, self.replace)
+
+    def bags(self, y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
+        """Return bags over the pool labelled ``y``, prevalences ordered as ``classes``."""
+        return _draw(self, self.n_bags, self._choose, y, classes)
+
+    def _choose(self, n_classes: int, bag: int, rng: np.random.Generator) -> Array:
+        """Return the prevalence of a bag."""
+        raise NotImplementedError
+
+
+@written_out(SHARED_PARAMETERS)
+class APP(_DrawnBags):
     """Artificial prevalence protocol: prevalences uniform on the simplex (Kraemer sampling).
 
     This is the protocol of the paper. :mod:`kdey.evaluation.protocols` explains how prevalences
@@ -314,22 +324,13 @@ class APP:
     array([100, 100, 100, 100])
     """
 
-    n_bags: int = 1000
-    bag_size: int = 500
-    random_state: int = 0
-    replace: Replace = "auto"
-
-    def __post_init__(self) -> None:
-        check_draws(self.n_bags, self.bag_size, self.random_state, self.replace)
-
-    def bags(self, y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
-        """Return bags over the pool labelled ``y``, prevalences ordered as ``classes``."""
-        return _draw(self, self.n_bags, _uniform, y, classes)
+    def _choose(self, n_classes: int, bag: int, rng: np.random.Generator) -> Array:
+        return np.asarray(sample_uniform(n_classes, 1, rng)[0], dtype=np.float64)
 
 
 @written_out(SHARED_PARAMETERS)
 @dataclass(frozen=True)
-class DirichletProtocol:
+class DirichletProtocol(_DrawnBags):
     """Prevalences from a Dirichlet distribution.
 
     Parameters
@@ -354,14 +355,10 @@ class DirichletProtocol:
     True
     """
 
-    n_bags: int = 1000
-    bag_size: int = 500
-    random_state: int = 0
-    replace: Replace = "auto"
     concentration: float | Sequence[float] = 1.0
 
     def __post_init__(self) -> None:
-        check_draws(self.n_bags, self.bag_size, self.random_state, self.replace)
+        super().__post_init__()
         try:
             values = np.asarray(self.concentration, dtype=np.float64)
         except (TypeError, ValueError):
@@ -375,10 +372,6 @@ class DirichletProtocol:
         object.__setattr__(
             self, "concentration", tuple(values.tolist()) if values.ndim else float(values)
         )
-
-    def bags(self, y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
-        """Return bags over the pool labelled ``y``, prevalences ordered as ``classes``."""
-        return _draw(self, self.n_bags, self._choose, y, classes)
 
     def _choose(self, n_classes: int, bag: int, rng: np.random.Generator) -> Array:
         values = np.asarray(self.concentration, dtype=np.float64)
@@ -461,11 +454,9 @@ class GridAPP:
     def bags(self, y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
         """Return bags over the pool labelled ``y``, prevalences ordered as ``classes``."""
         grid = self.grid(len(encode_labels(y, classes)[1]))
-
-        def choose(n_classes: int, bag: int, rng: np.random.Generator) -> Array:
-            return np.asarray(grid[bag % len(grid)], dtype=np.float64)
-
-        return _draw(self, self.repeats * len(grid), choose, y, classes)
+        return _draw(
+            self, self.repeats * len(grid), lambda k, bag, rng: grid[bag % len(grid)], y, classes
+        )
 
 
 @written_out(SHARED_PARAMETERS)
@@ -556,12 +547,8 @@ def _in_class_order(pairs: NamedShares, classes: list[Any]) -> list[float]:
     return [shares.get(label, 0.0) for label in classes]
 
 
-def _uniform(n_classes: int, bag: int, rng: np.random.Generator) -> Array:
-    return np.asarray(sample_uniform(n_classes, 1, rng)[0], dtype=np.float64)
-
-
 def _draw(
-    protocol: APP | DirichletProtocol | GridAPP | AtPrevalences,
+    protocol: _DrawnBags | GridAPP | AtPrevalences,
     n_bags: int,
     choose: Chooser,
     y: ArrayLike,
@@ -578,8 +565,7 @@ def _draw(
 
 
 @written_out(SHARED_PARAMETERS)
-@dataclass(frozen=True)
-class NPP:
+class NPP(_DrawnBags):
     """Natural prevalence protocol: bags of instances drawn uniformly from the whole pool.
 
     Prevalences scatter at random around that of the pool; the realised ones are recorded as true.
@@ -602,14 +588,6 @@ class NPP:
     >>> drawn.prevalences.mean(axis=0).round(1)
     array([0.9, 0.1])
     """
-
-    n_bags: int = 1000
-    bag_size: int = 500
-    random_state: int = 0
-    replace: Replace = "auto"
-
-    def __post_init__(self) -> None:
-        check_draws(self.n_bags, self.bag_size, self.random_state, self.replace)
 
     def bags(self, y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
         """Return bags over the pool labelled ``y``, prevalences ordered as ``classes``."""

@@ -149,7 +149,9 @@ class GridSearchQ(BaseSearch):
         if not settings:
             raise ValueError("param_grid contains no candidate: give every name at least one value")
         # The number of the grid from which each candidate comes.
-        self._owner = [number for number, grid in enumerate(self._grids) for _ in _product(grid)]
+        self._owner = [
+            number for number, grid in enumerate(self._grids) for _ in ParameterGrid(grid)
+        ]
         return settings
 
     def _private_stages(self) -> int:
@@ -168,8 +170,10 @@ class GridSearchQ(BaseSearch):
             return []
         self._extensions_left -= 1
         wider = dict(grid) | {name: [*grid[name], *beyond] for name, beyond in edges.items()}
-        tried = {repr(sorted(params.items())) for params in _product(grid)}
-        more = [params for params in _product(wider) if repr(sorted(params.items())) not in tried]
+        tried = {repr(sorted(params.items())) for params in ParameterGrid(grid)}
+        more = [
+            params for params in ParameterGrid(wider) if repr(sorted(params.items())) not in tried
+        ]
         self._grids[number] = wider
         self._owner += [number] * len(more)
         return more
@@ -235,15 +239,6 @@ class RandomSearchQ(BaseSearch):
             check_names(self.quantifier, space)
         rng = check_random_state(self.random_state)
         return list(ParameterSampler(spaces, check_count(self.n_iter, "n_iter"), random_state=rng))
-
-
-def _product(grid: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
-    """Return all settings of a grid, in the order of scikit-learn's ``ParameterGrid``."""
-    names = sorted(grid)
-    return [
-        dict(zip(names, values, strict=True))
-        for values in itertools.product(*(grid[name] for name in names))
-    ]
 
 
 class OptunaSearchQ(BaseSearch):

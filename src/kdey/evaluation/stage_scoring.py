@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -24,10 +24,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kdey._display import muted
 from kdey._fingerprints import fingerprint
-from kdey.bags import Array, Bags
+from kdey.bags import Array
 from kdey.classifiers import make_splits
 from kdey.evaluation.protocols import BagProtocol, LabelledBags
-from kdey.gpu import match_together, rows_of_family_on
+from kdey.gpu import family_rows_on, match_together
 from kdey.matching import AnyMatching, Solution
 from kdey.metrics import Metric
 from kdey.native import thread_count
@@ -35,7 +35,7 @@ from kdey.posteriors import ClassifierStage, FittedStage, predict_posteriors
 from kdey.quantifiers.base import Stages
 from kdey.quantifiers.composed import QuantifierLike, as_quantifier, pool_solver
 from kdey.rows import RowMap, Rows, RowSpec
-from kdey.rows.kernel import BandwidthWarning, families, rows_of_family
+from kdey.rows.kernel import BandwidthWarning, families, family_rows, fit_family
 from kdey.tuning.trials import quick, takes_quick_rows
 from kdey.validation import (
     as_tensor,
@@ -551,34 +551,40 @@ class CandidateScoring:
     def _solver(
         self, members: list[Candidate], fitted: FittedStage, points: Any, is_quick: bool
     ) -> Callable[[Candidate], Solution]:
-        """Return the solver of a family's candidates, which computes rows when first needed."""
+        """Return the solver of a family's candidates, which computes rows when first needed.
+
+        On a device all candidates with the same matching are solved in one batch, because a device
+        takes hardly longer for many bags than for few.
+        """
         n_threads = thread_count(self.n_jobs)
         specs, k = _row_specs(members), len(self.training.classes)
-        row_specs = list(specs.values())
-        n_pairs = float(len(fitted.training.labels)) * len(points) * len(row_specs)
+        n_pairs = float(len(fitted.training.labels)) * len(points) * len(specs)
         asked, bags = members[0].device, self.labelled.bags
 
-        def compute_rows() -> Iterator[tuple[RowMap, Rows]]:
-            host = on_host(points)
-            return rows_of_family(row_specs, fitted.training, host, k, n_threads)
+        @cache
+        def family() -> tuple[dict[str, RowMap], dict[str, Rows]]:
+            maps = fit_family(list(specs.values()), fitted.training, k, n_threads)
+            rows = family_rows(maps, on_host(points), n_threads)
+            return dict(zip(specs, maps, strict=True)), dict(zip(specs, rows, strict=True))
 
-        def compute_on(
-            some: list[RowSpec], matching: AnyMatching, device: Any
-        ) -> Iterator[tuple[RowMap, Rows]]:
-            inputs = (fitted.training, points, k, device, n_threads)
-            return rows_of_family_on(some, matching, *inputs)
-
-        stream = _RowStream(specs, compute_rows)
-        on_device = _DeviceSolutions(members, compute_on, bags, n_threads)
+        @cache
+        def on_device(matching_key: str, device: Any) -> dict[str, Solution]:
+            same = [m for m in members if fingerprint(m.matching) == matching_key]
+            some, matching = _row_specs(same), same[0].matching
+            maps = fit_family(list(some.values()), fitted.training, k, n_threads)
+            rows = family_rows_on(maps, matching, points, device, n_threads)
+            each = [(*pair, bags) for pair in zip(maps, rows, strict=True)]
+            return dict(zip(some, match_together(matching, each, n_threads), strict=True))
 
         def solve(candidate: Candidate) -> Solution:
+            key, matching = candidate.rows_key, candidate.matching
             with _mute_known_warnings():
                 device = choose_device(asked, n_pairs, points)
                 if device is not None:
-                    return on_device.at(candidate, device)
-                row_map, rows = stream.at(candidate.rows_key)
-                used = quick(rows) if is_quick else rows
-                return candidate.matching.match(row_map, used, bags, n_threads)
+                    return on_device(fingerprint(matching), device)[key]
+                maps, rows = family()
+                used = quick(rows[key]) if is_quick else rows[key]
+                return matching.match(maps[key], used, bags, n_threads)
 
         return solve
 
@@ -623,95 +629,6 @@ class CandidateScoring:
         unknown = {metric.name: float("nan") for metric in self.metrics}
         for candidate in candidates:
             record(candidate, Score(unknown, unknown, error=f"{type(error).__name__}: {error}"))
-
-
-class _RowStream:
-    """The rows of a family in the order of its specs, computed on demand.
-
-    Only the rows of one spec are in memory at a time.
-
-    Parameters
-    ----------
-    specs : mapping from keys to row specs
-    compute : callable
-        Returns an iterator over the row maps and rows of the specs, in their order.
-    """
-
-    def __init__(
-        self, specs: Mapping[str, RowSpec], compute: Callable[[], Iterator[tuple[RowMap, Rows]]]
-    ) -> None:
-        self._order, self._compute = list(specs), compute
-        self._source: Iterator[tuple[RowMap, Rows]] | None = None
-        self._next = 0
-        self._current: tuple[RowMap, Rows] | None = None
-        self._error: Exception | None = None
-
-    def at(self, key: str) -> tuple[RowMap, Rows]:
-        """Return row map and rows of a spec; after an error, raise it for all later specs."""
-        if self._error is not None:
-            raise self._error
-        try:
-            self._source = self._source or self._compute()
-            while self._next <= self._order.index(key):
-                self._current = next(self._source)
-                self._next += 1
-        except Exception as error:
-            self._error = error
-            raise
-        assert self._current is not None, "rows must be requested in the order of the specs"
-        return self._current
-
-
-class _DeviceSolutions:
-    """The solutions of a family on a device, computed on demand.
-
-    All candidates with the same matching are solved in one batch, because a device takes hardly
-    longer for many bags than for few. The rows of all of them are in memory at the same time.
-
-    Parameters
-    ----------
-    members : sequence of Candidate
-    compute : callable
-        Takes row specs, a matching and a device, and returns an iterator over row maps and rows.
-    bags : Bags
-    n_threads : int
-        Native threads on the host.
-    """
-
-    def __init__(
-        self,
-        members: Sequence[Candidate],
-        compute: Callable[[list[RowSpec], AnyMatching, Any], Iterator[tuple[RowMap, Rows]]],
-        bags: Bags,
-        n_threads: int,
-    ) -> None:
-        self._members, self._compute = members, compute
-        self._bags, self._n_threads = bags, n_threads
-        self._solutions: dict[str, dict[str, Solution]] = {}
-        self._errors: dict[str, Exception] = {}
-
-    def at(self, candidate: Candidate, device: Any) -> Solution:
-        """Return the solution of a candidate; an error is raised for all of its batch."""
-        matching = candidate.matching
-        key = fingerprint(matching)
-        if key in self._errors:
-            raise self._errors[key]
-        try:
-            if key not in self._solutions:
-                self._solutions[key] = self._solve(matching, key, device)
-        except Exception as error:
-            self._errors[key] = error
-            raise
-        return self._solutions[key][candidate.rows_key]
-
-    def _solve(self, matching: AnyMatching, key: str, device: Any) -> dict[str, Solution]:
-        """Return the solutions of all candidates with a matching, by the keys of their specs."""
-        specs = _row_specs([m for m in self._members if fingerprint(m.matching) == key])
-        # A matching without a form for devices gets rows on the host.
-        family = self._compute(list(specs.values()), matching, device)
-        fitted = [(row_map, rows, self._bags) for row_map, rows in family]
-        solutions = match_together(matching, fitted, self._n_threads)
-        return dict(zip(specs, solutions, strict=True))
 
 
 def _row_specs(candidates: Sequence[Candidate]) -> dict[str, RowSpec]:

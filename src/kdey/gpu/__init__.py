@@ -9,100 +9,54 @@ of ``fused`` or plain torch; ``solve`` solves bags, all by one interior-point me
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
 from kdey.bags import Bags
 from kdey.matching import AnyMatching, Solution
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows import RowMap, Rows, RowSpec
-from kdey.rows.kernel import KernelMap, PairwiseMap
+from kdey.rows.kernel import KernelMap, family_rows, fit_family
 from kdey.rows.monte_carlo import MonteCarloMap
 from kdey.validation import on_host
 
 __all__ = [
+    "family_rows_on",
     "match_family_on",
     "match_together",
     "n_pairs",
-    "rows_of_family_on",
     "rows_on",
 ]
 
 
 def rows_on(row_map: RowMap, matching: AnyMatching, points: Any, device: Any) -> Rows:
-    """Return the rows of points on a device.
+    """Return the rows of points under one map on a device, as :func:`family_rows_on` does."""
+    return family_rows_on([row_map], matching, points, device)[0]
+
+
+def family_rows_on(
+    maps: Sequence[RowMap], matching: AnyMatching, points: Any, device: Any, n_threads: int = 1
+) -> list[Rows]:
+    """Return rows as ``family_rows``, on a device if the problem of ``matching`` has a form for it.
 
     Parameters
     ----------
-    row_map : RowMap
+    maps : sequence of RowMap
+        Fitted maps of one family.
     matching : Matching
-        Its problem must have a form for devices (``matching.device_form(row_map)``).
     points : array or tensor of shape (m, k)
         Posteriors that were checked.
     device : torch.device
-
-    Returns
-    -------
-    Rows
-    """
-    from kdey.gpu.bags import device_rows
-
-    likelihood = matching.likelihood
-    return device_rows(
-        *([row_map], points, device),
-        log_rows=likelihood is None or likelihood.log_rows,
-        averaged=matching.device_form(row_map) == "means",
-    )[0]
-
-
-def rows_of_family_on(
-    specs: Sequence[RowSpec],
-    matching: AnyMatching,
-    training: TrainingPosteriors,
-    points: Any,
-    n_classes: int,
-    device: Any,
-    n_threads: int = 1,
-) -> Iterator[tuple[RowMap, Rows]]:
-    """Yield row maps and rows as ``rows_of_family``, on a device.
-
-    If the problem of ``matching`` has no form for devices, the rows are on the host.
-
-    Parameters
-    ----------
-    specs : sequence of RowSpec
-        Of one family.
-    matching : Matching
-    training : TrainingPosteriors
-    points : array or tensor of shape (m, k)
-    n_classes : int
-    device : torch.device
     n_threads : int
         Native threads on the host.
-
-    Yields
-    ------
-    row_map : RowMap
-    rows : Rows
     """
     from kdey.gpu.bags import device_rows
 
-    first = specs[0]
-    if isinstance(first, PairwiseMap):
-        family = cast(Sequence[PairwiseMap], specs)
-        maps = first.fit_together(family, training, n_classes, n_threads)
-        if matching.device_form(maps[0]) is not None:
-            rows = device_rows(maps, points, device)
-        else:
-            rows = maps[0].rows_together(maps, on_host(points), n_threads)
-        yield from zip(maps, rows, strict=True)
-        return
-    for spec in specs:
-        row_map = spec.fit(training, n_classes, n_threads)
-        if matching.device_form(row_map) is not None:
-            yield row_map, rows_on(row_map, matching, points, device)
-        else:
-            yield row_map, row_map(on_host(points), n_threads)
+    form, likelihood = matching.device_form(maps[0]), matching.likelihood
+    if form is None:
+        return family_rows(maps, on_host(points), n_threads)
+    log_rows = likelihood is None or likelihood.log_rows
+    return device_rows(maps, points, device, log_rows=log_rows, averaged=form == "means")
 
 
 def match_family_on(
@@ -120,7 +74,7 @@ def match_family_on(
     Parameters
     ----------
     specs, matching, device, n_threads
-        As for :func:`rows_of_family_on`.
+        As for :func:`family_rows_on`.
     samples : sequence of (TrainingPosteriors, points, n_classes, Bags)
         Bags over some points, and the training posteriors that make their templates.
 
@@ -129,13 +83,11 @@ def match_family_on(
     list of lists of Solution
         For each sample, one per spec.
     """
-    fitted = [
-        (*pair, bags)
-        for training, points, n_classes, bags in samples
-        for pair in rows_of_family_on(
-            specs, matching, training, points, n_classes, device, n_threads
-        )
-    ]
+    fitted: list[tuple[RowMap, Rows, Bags]] = []
+    for training, points, n_classes, bags in samples:
+        maps = fit_family(specs, training, n_classes, n_threads)
+        rows = family_rows_on(maps, matching, points, device, n_threads)
+        fitted += [(*pair, bags) for pair in zip(maps, rows, strict=True)]
     solutions = match_together(matching, fitted, n_threads)
     n = len(specs)
     return [solutions[i * n : (i + 1) * n] for i in range(len(samples))]

@@ -192,40 +192,38 @@ def _joined(parts: list[torch.Tensor]) -> torch.Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def bag_means(rows: torch.Tensor, bags: Bags) -> Array:
-    """Return the mean row of each bag, on the host.
+def _of_each_bag(
+    values: torch.Tensor,
+    bags: Bags,
+    function: Callable[[Indices, torch.Tensor, torch.Tensor], torch.Tensor],
+) -> Array:
+    """Return ``function(bags, rows, shares)``, (B, r), for every bag, in parts that fit the memory.
 
-    Parameters
-    ----------
-    rows : tensor of shape (m, r)
-    bags : Bags
-
-    Returns
-    -------
-    float64 array of shape (n_bags, r)
+    ``rows`` (B, n, r) are those of the instances of some bags in float64, and ``shares`` (B, n)
+    their weights, which sum to one.
     """
-    out = np.empty((len(bags), rows.shape[1]))
+    out = np.empty((len(bags), values.shape[1]))
 
     def work(selected: Indices, positions: torch.Tensor, weights: torch.Tensor) -> None:
         shares = weights / weights.sum(dim=1, keepdim=True)
-        means = torch.bmm(shares[:, None, :], rows[positions].double())[:, 0]
-        out[selected] = means.cpu().numpy()
+        out[selected] = function(selected, values[positions].double(), shares).cpu().numpy()
 
-    DeviceBags.of(bags, rows.device).for_each(rows.shape[1], work)
+    DeviceBags.of(bags, values.device).for_each(values.shape[1], work)
     return out
+
+
+def bag_means(rows: torch.Tensor, bags: Bags) -> Array:
+    """Return the mean row of each bag, (n_bags, r), on the host, for rows of shape (m, r)."""
+    return _of_each_bag(
+        rows, bags, lambda _, each, shares: torch.bmm(shares[:, None, :], each)[:, 0]
+    )
 
 
 def bag_log_means(logs: torch.Tensor, bags: Bags) -> Array:
     """Return the log of each bag's mean row, (n_bags, k), without underflow, from those of rows."""
-    out = np.empty((len(bags), logs.shape[1]))
-
-    def work(selected: Indices, positions: torch.Tensor, weights: torch.Tensor) -> None:
-        shares = weights / weights.sum(dim=1, keepdim=True)
-        sums = torch.logsumexp(logs[positions].double() + shares.log()[:, :, None], dim=1)
-        out[selected] = sums.cpu().numpy()
-
-    DeviceBags.of(bags, logs.device).for_each(logs.shape[1], work)
-    return out
+    return _of_each_bag(
+        logs, bags, lambda _, each, shares: (each + shares.log()[:, :, None]).logsumexp(dim=1)
+    )
 
 
 def kernel_means(
@@ -400,18 +398,13 @@ def adapted_bag_means(densities: torch.Tensor, bags: Bags, prevalences: Array) -
     array of shape (n_bags, k)
     """
     alphas = as_tensor(prevalences, densities.device)
-    out = np.empty(prevalences.shape)
 
-    def work(selected: Indices, positions: torch.Tensor, weights: torch.Tensor) -> None:
-        shares = weights / weights.sum(dim=1, keepdim=True)
-        rows = densities[positions].double()
+    def adapted(selected: Indices, rows: torch.Tensor, shares: torch.Tensor) -> torch.Tensor:
         alpha = alphas[as_tensor(selected, densities.device)]
         mixture = torch.bmm(rows, alpha[:, :, None])[:, :, 0]
-        means = alpha * torch.bmm((shares / mixture)[:, None, :], rows)[:, 0]
-        out[selected] = means.cpu().numpy()
+        return alpha * torch.bmm((shares / mixture)[:, None, :], rows)[:, 0]
 
-    DeviceBags.of(bags, densities.device).for_each(densities.shape[1], work)
-    return out
+    return _of_each_bag(densities, bags, adapted)
 
 
 @dataclass(frozen=True, eq=False)

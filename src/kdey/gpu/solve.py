@@ -21,9 +21,9 @@ result is kept if its certificate is as good.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import ClassVar, Protocol, Self, cast
+from typing import ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -282,8 +282,7 @@ def _solve_divergence(
     divergence: str, templates: torch.Tensor, targets: torch.Tensor, n_terms: int
 ) -> Solution:
     targets = torch.where(targets < NEGLIGIBLE, 0.0, targets)
-    shares = templates.new_full((len(templates),), 1.0 / n_terms)
-    loss = DivergenceLoss(templates, targets, shares, divergence)
+    loss = DivergenceLoss(templates, targets, n_terms, divergence)
     x, gap, n_iter = solve_interior(loss, _TOL, _MAX_ITER)
     solution = blank_solution(len(targets), templates.shape[1])
     _store(solution, np.arange(len(targets)), x, loss.value(x), gap, n_iter)
@@ -318,26 +317,42 @@ Function = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 _OUTER = 1 << 26
 
 
-class Loss(Protocol):
-    """A convex objective for each bag, over the simplex or over x >= 0."""
+class Loss:
+    """Base: a convex objective for each bag, over the simplex or over x >= 0."""
 
     #: Whether x must sum to one.
-    simplex: ClassVar[bool]
+    simplex: ClassVar[bool] = True
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of bags B and of classes k."""
+        raise NotImplementedError
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is computed."""
+        raise NotImplementedError
 
     def start(self) -> torch.Tensor:
-        """Return a point inside the feasible set, shape (B, k)."""
+        """Return a point inside the feasible set, shape (B, k): the uniform prevalence."""
+        n, k = self.shape
+        return torch.full((n, k), 1.0 / k, dtype=torch.float64, device=self.device)
 
     def value(self, x: torch.Tensor) -> torch.Tensor:
         """Return the value to minimise, shape (B,)."""
+        raise NotImplementedError
 
     def derivatives(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return gradient (B, k) and Hessian (B, k, k)."""
+        raise NotImplementedError
 
     def gap(self, x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
         """Return the certificate at ``x``: a bound on the distance to the optimum, (B,)."""
+        return frank_wolfe_gap(x, gradient)
 
     def select(self, positions: torch.Tensor) -> Self:
         """Return the loss of some of the bags."""
+        raise NotImplementedError
 
 
 def frank_wolfe_gap(x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
@@ -346,13 +361,8 @@ def frank_wolfe_gap(x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
     return (x * spread).sum(dim=1)
 
 
-def uniform(n: int, k: int, device: torch.device) -> torch.Tensor:
-    """Return the uniform prevalence n times, shape (n, k)."""
-    return torch.full((n, k), 1.0 / k, dtype=torch.float64, device=device)
-
-
 @dataclass(frozen=True, eq=False)
-class MixtureLoss:
+class MixtureLoss(Loss):
     r"""Mean negative log-likelihood, :math:`-\sum_j w_j \log(D_j \cdot x)`.
 
     Attributes
@@ -365,11 +375,16 @@ class MixtureLoss:
 
     rows: torch.Tensor
     weights: torch.Tensor
-    simplex: ClassVar[bool] = True
 
-    def start(self) -> torch.Tensor:
-        """Return the uniform prevalence."""
-        return uniform(len(self.rows), self.rows.shape[2], self.rows.device)
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of bags and of classes."""
+        return self.rows.shape[0], self.rows.shape[2]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the rows are."""
+        return self.rows.device
 
     def _mixture(self, x: torch.Tensor) -> torch.Tensor:
         return torch.bmm(self.rows, x[:, :, None])[:, :, 0]
@@ -395,7 +410,7 @@ class MixtureLoss:
 
 
 @dataclass(frozen=True, eq=False)
-class QuadraticLoss:
+class QuadraticLoss(Loss):
     r""":math:`\tfrac12 x'Bx - t \cdot x` over the simplex (KDEy-L2, least squares).
 
     Attributes
@@ -406,11 +421,16 @@ class QuadraticLoss:
 
     gram: torch.Tensor
     targets: torch.Tensor
-    simplex: ClassVar[bool] = True
 
-    def start(self) -> torch.Tensor:
-        """Return the uniform prevalence."""
-        return uniform(len(self.targets), len(self.gram), self.targets.device)
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of bags and of classes."""
+        return len(self.targets), len(self.gram)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the targets are."""
+        return self.targets.device
 
     def value(self, x: torch.Tensor) -> torch.Tensor:
         """Return the objective."""
@@ -419,10 +439,6 @@ class QuadraticLoss:
     def derivatives(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return Bx - t, and B for every bag."""
         return x @ self.gram - self.targets, self.gram.expand(len(x), -1, -1)
-
-    def gap(self, x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
-        """Return the Frank-Wolfe gap."""
-        return frank_wolfe_gap(x, gradient)
 
     def select(self, positions: torch.Tensor) -> Self:
         """Return the loss of some of the bags."""
@@ -439,7 +455,7 @@ class CauchySchwarzLoss(QuadraticLoss):
 
     def start(self) -> torch.Tensor:
         """Return the best multiple of the uniform vector."""
-        x = uniform(len(self.targets), len(self.gram), self.targets.device)
+        x = super().start()
         slope = (x * self.targets).sum(dim=1)
         curve = (x * (x @ self.gram)).sum(dim=1)
         return x * (slope / curve)[:, None]
@@ -452,42 +468,46 @@ class CauchySchwarzLoss(QuadraticLoss):
 
 
 @dataclass(frozen=True, eq=False)
-class DivergenceLoss:
-    r""":math:`\sum_t \varphi(M_t \cdot x, q_t) / r_t` over the simplex (KDEy-HD).
+class DivergenceLoss(Loss):
+    r""":math:`\sum_t \varphi(M_t \cdot x, q_t) / r` over the simplex (KDEy-HD).
 
     Attributes
     ----------
     templates : tensor of shape (t, k)
         M, without rows of zeros, which only add a constant.
     targets : tensor of shape (B, t)
-    shares : tensor of shape (t,)
-        1 / r.
+    n_terms : int
+        r.
     generator : str
         A name in :data:`TENSOR_GENERATORS`.
     """
 
     templates: torch.Tensor
     targets: torch.Tensor
-    shares: torch.Tensor
+    n_terms: int
     generator: str
-    simplex: ClassVar[bool] = True
 
-    def start(self) -> torch.Tensor:
-        """Return the uniform prevalence."""
-        return uniform(len(self.targets), self.templates.shape[1], self.targets.device)
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of bags and of classes."""
+        return len(self.targets), self.templates.shape[1]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the targets are."""
+        return self.targets.device
 
     def value(self, x: torch.Tensor) -> torch.Tensor:
         """Return the objective, without the constant of rows of zeros."""
         value, _, _ = TENSOR_GENERATORS[self.generator]
-        return value(x @ self.templates.T, self.targets) @ self.shares
+        return value(x @ self.templates.T, self.targets).sum(dim=1) / self.n_terms
 
     def derivatives(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return M' (phi'/r) and M' diag(phi''/r) M."""
         p = x @ self.templates.T
         _, first, second = TENSOR_GENERATORS[self.generator]
-        gradient = (first(p, self.targets) * self.shares) @ self.templates
-        curves = second(p, self.targets) * self.shares
-        return gradient, self._hessian(curves)
+        gradient = first(p, self.targets) @ self.templates / self.n_terms
+        return gradient, self._hessian(second(p, self.targets) / self.n_terms)
 
     def _hessian(self, curves: torch.Tensor) -> torch.Tensor:
         """Return M' diag(curves) M for every bag, shape (B, k, k)."""
@@ -501,13 +521,9 @@ class DivergenceLoss:
             hessian.addmm_(curves[:, start : start + step], outer)
         return hessian.reshape(-1, k, k)
 
-    def gap(self, x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
-        """Return the Frank-Wolfe gap."""
-        return frank_wolfe_gap(x, gradient)
-
     def select(self, positions: torch.Tensor) -> DivergenceLoss:
         """Return the loss of some of the bags."""
-        return DivergenceLoss(self.templates, self.targets[positions], self.shares, self.generator)
+        return replace(self, targets=self.targets[positions])
 
 
 def _topsoe(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:

@@ -16,6 +16,7 @@ process, k numbers per row, for as long as they work.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -28,8 +29,9 @@ from kdey.bags import Array, Indices, offsets_of
 from kdey.bayes.each_group import FEWEST, LEVELS, SeparateEnds, lean_on_others
 from kdey.bayes.random_walk import PeriodTree, smooth_periods
 from kdey.bayes.sampling import TemplateDraws
+from kdey.groups.accumulator import Accumulator
 from kdey.groups.answers import answer
-from kdey.groups.cluster import ClusterTable, cluster_of, fits_on_cluster
+from kdey.groups.cluster import ClusterTable, fits_on_cluster
 from kdey.groups.compare import (
     Comparisons,
     Pair,
@@ -39,9 +41,9 @@ from kdey.groups.compare import (
     find_pairs,
 )
 from kdey.groups.request import Grouping, Request, period_numbers, period_starts, truncate
-from kdey.groups.scoring import OnRows, TableScorer, score
+from kdey.groups.scoring import OnRows, TableScorer, engine_of, score
 from kdey.groups.table import GroupKeys, ScoredRows, ScoredTable, key_texts
-from kdey.intervals import Estimates
+from kdey.intervals import Estimate, Estimates, difference
 from kdey.intervals.display import check_key_names
 from kdey.intervals.estimate import no_uncertainty
 from kdey.model import Fitted, model_of, place_of
@@ -57,12 +59,12 @@ from kdey.status import (
     join_status,
     status_parts,
 )
-from kdey.validation import refuse_levels
 
 if TYPE_CHECKING:
     from kdey.tables.columns import Frame
 
 __all__ = [
+    "Accumulator",
     "Comparisons",
     "GroupKeys",
     "Grouping",
@@ -86,6 +88,8 @@ __all__ = [
 
 #: Periods without data that a table may get rows for.
 MOST_ADDED = 10_000
+#: Chance that groups which are alike are not called so because large ones differ from small ones.
+SIZE_LEVEL = 0.05
 
 
 def predict_groups(
@@ -213,7 +217,7 @@ def estimate_table(
     Parameters
     ----------
     quantifier : fitted quantifier
-    source : data frame, path or TableFile
+    source : data frame, path or TableSource
     request : Request
     on_batch, on_rows : callables, optional
         Called with a number of rows: those read after each batch, those solved after each run of
@@ -228,10 +232,8 @@ def estimate_table(
         labelled=request.labelled is not None,
         pooled=request.is_pooled,
     )
-    cluster = cluster_of(source)
-    if cluster is not None:
-        refuse_levels(source, "frame")
-        found = ClusterTable.of(cluster, model, request)
+    if engine_of(source) is not None:
+        found = ClusterTable.of(source, model, request)
         if not request.is_pooled:
             return found.answer(place_of(quantifier)).take(found.keys.order())
         table = found.gather()
@@ -328,12 +330,35 @@ def _shrunk(
     shrinkage = np.full(len(separate), np.nan)
     shrinkage[groups] = made.shrinkage
     words = {
-        ALIKE: np.full(len(groups), made.alike),
+        ALIKE: np.full(
+            len(groups), made.alike and not _goes_with_size(quantifier, table, request, sizes)
+        ),
         DOES_NOT_BELONG: made.strange,
         NOT_CONVERGED: np.full(len(groups), not made.converged),
     }
     numbers = (made.estimate, made.low, made.high)
     return replace(_filled(separate, groups, numbers, words), shrinkage=shrinkage)
+
+
+def _goes_with_size(
+    quantifier: Fitted, table: ScoredTable, request: Request, sizes: Indices
+) -> bool:
+    """Return whether the larger half of the groups has other shares than the smaller half."""
+    middle = np.median(sizes[sizes > 0])
+    large = sizes > middle if (sizes > middle).any() else sizes >= middle
+    halves = GroupKeys(("half",))
+    halves.encode_values([("small",), ("large",)])
+    together = table.regrouped(halves, table.key_rows, large.astype(np.int64))
+    if not together.sizes.all():
+        return False  # all groups have one size
+    unchecked = replace(request, options=replace(request.options, check_fit=False))
+    return differ(*answer(quantifier, together, unchecked, kept=sys.maxsize))
+
+
+def differ(first: Estimate, second: Estimate) -> bool:
+    """Return whether two bags show that some share differs, by Bonferroni's bound over classes."""
+    p_values = difference(first, second).p_value
+    return bool(p_values.min() * max(len(p_values) - 1, 1) < SIZE_LEVEL)
 
 
 def _separate_ends(

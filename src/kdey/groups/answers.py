@@ -28,7 +28,7 @@ from kdey.groups.request import Request
 from kdey.groups.scoring import OnRows
 from kdey.groups.table import UNLABELLED, ScoredRows, ScoredTable
 from kdey.intervals import Estimate, Estimates, estimate_points
-from kdey.intervals.checks import NOTHING_CHECKED, Checks, ColumnResult, NotChecked
+from kdey.intervals.checks import NOTHING_CHECKED, Checks, NotChecked
 from kdey.intervals.display import LABELLED_SHARES
 from kdey.intervals.estimate import (
     collect_estimates,
@@ -38,7 +38,7 @@ from kdey.intervals.estimate import (
 from kdey.intervals.merging import Merging, combine_strata, share_covariance
 from kdey.labelled import LabelledEstimate, LabelledSample, estimate_labelled_bags
 from kdey.model import AnyModel, Fitted, Model, Place, model_of, place_of
-from kdey.options import LABEL_SHIFT, WAYS, IntervalWarning, Options
+from kdey.options import LABEL_SHIFT, WAYS, IntervalWarning
 from kdey.status import (
     CANNOT_BE_TOLD,
     EMPTY,
@@ -73,8 +73,6 @@ MOST_CHECKED, REFERENCES = 2_000, 1_000
 NOT_KEPT = (
     "covariance, region and draws of so large a table are not kept: estimate this group by itself"
 )
-#: Why columns of groups are not checked.
-NO_COLUMNS = "the model knows no columns of its training data"
 #: The sentence about a group without a label.
 WITHOUT_LABELS = (
     "no row of this group has a label: the estimate holds only if nothing but the prevalences has "
@@ -120,7 +118,7 @@ def answer(
     checks: list[Checks] = [NOTHING_CHECKED] * len(bags)
     parts, answered = [], []
     for groups in _runs(bags.sizes, bags.rates, model.n_classes):
-        positions, sizes, rows = bags.rows_of(groups)
+        sizes, rows = bags.rows_of(groups)
         rate = float(bags.rates[groups[0]])
         run = _Run(model, place, rows, sizes, request, merging)
         made = run.estimates(rate)
@@ -131,10 +129,7 @@ def answer(
         own = groups[groups < n]
         large = np.flatnonzero(bags.totals[own] >= request.options.min_size)
         if request.options.check_fit and len(large):
-            checked = _select(Bags(positions, offsets_of(sizes), len(table.rows)), large)
-            totals = bags.totals[own[large]]
-            columns = run.column_results(made, large)
-            found = _check(model, table.rows, checked, totals, request.options, columns)
+            found = run.checks(made, large, bags.totals[own[large]])
             for group, result in zip(own[large].tolist(), found, strict=True):
                 checks[group] = result
         if on_rows is not None:
@@ -199,21 +194,14 @@ class _GroupBags:
         """Return the number of groups and unions."""
         return len(self.sizes)
 
-    def rows_of(self, bags: Indices) -> tuple[Indices, Indices, ScoredRows]:
-        """Return the rows of some bags, one bag after another.
-
-        Returns
-        -------
-        positions : int64 array
-        sizes : int64 array, one per bag
-        rows : ScoredRows
-        """
+    def rows_of(self, bags: Indices) -> tuple[Indices, ScoredRows]:
+        """Return the sizes of some bags, and their rows, one bag after another."""
         positions = self._positions(bags)
         if not self.is_thinned[bags[0]]:
-            return positions, self.sizes[bags], self.rows.take(positions)
+            return self.sizes[bags], self.rows.take(positions)
         positions, weights = thin(self.rows, positions, float(self.rates[bags[0]]))
         rows = replace(self.rows.take(positions), weights=weights)
-        return positions, np.array([len(positions)], dtype=np.int64), rows
+        return np.array([len(positions)], dtype=np.int64), rows
 
     def _positions(self, bags: Indices) -> Indices:
         n = len(self.offsets) - 1
@@ -373,8 +361,8 @@ class _Run:
             options = replace(options, fpc=_population_sizes(rows.fpc[positions], offsets))
         return estimate_points(model, points, bags, options, rows.clusters, self.place)
 
-    def column_results(self, made: Estimates, groups: Indices) -> Sequence[ColumnResult]:
-        """Return what the column check says of some groups.
+    def checks(self, made: Estimates, groups: Indices, totals: Indices) -> list[Checks]:
+        """Return what was checked of some groups, at a cost that depends on no other group.
 
         Parameters
         ----------
@@ -382,26 +370,49 @@ class _Run:
             Of all groups.
         groups : int64 array
             Their places in this run, ascending.
+        totals : int64 array of the same shape
+            Numbers of their rows, those included that were left out where a group was thinned.
         """
-        rows, model = self.rows, self.model
-        reason = None
-        if rows.column_codes is None or model.columns is None:
-            given = rows.on_posteriors and model.columns is not None
-            reason = "scores were given, and no columns" if given else NO_COLUMNS
-        elif rows.strata is not None:
-            reason = "shares of strata were put together"
-        if reason is not None or rows.column_codes is None or model.columns is None:
-            return [NotChecked(reason or NO_COLUMNS)] * len(groups)
-        from kdey.diagnostics.column_check import check_columns  # slow to import
+        from kdey.diagnostics.default_checks import (  # slow to import
+            CheckedScores,
+            checks_of_bags,
+            codes_to_check,
+            default_checker,
+            unchecked_scores,
+        )
+        from kdey.diagnostics.score_check import sample_bags
 
+        rows, model, options = self.rows, self.model, self.request.options
         offsets = offsets_of(self.sizes)
         positions = np.arange(offsets[-1], dtype=np.int64)
-        if rows.labels is not None or not self.merging.is_plain:
-            made = self._of_bags(positions, offsets)  # of all labels, under label shift
         bags = _select(Bags(positions, offsets, len(rows), rows.weights), groups)
-        codes = rows.column_codes[:, : len(model.columns)]
-        level = _level_each(model, self.request.options, with_columns=True)
-        return check_columns(model.columns, codes, bags, made.take(groups), level, rows.clusters)
+        obstacle = "" if rows.strata is None else "shares of strata were put together"
+        codes = codes_to_check(model, rows.column_codes, obstacle)
+        if isinstance(codes, np.ndarray) and not (rows.labels is None and self.merging.is_plain):
+            made = self._of_bags(positions, offsets)  # of all labels, under label shift
+        scores: CheckedScores | NotChecked | None = unchecked_scores(model)
+        if rows.strata is not None and has_strata(model):
+            scores = NotChecked("classes may look different in each stratum")
+        if scores is None:
+            by_folds = rows.fold_posteriors is not None
+            checker = default_checker(model, by_folds, REFERENCES * model.n_classes)
+            # Weights of thinned rows count copies and rows left out; those of a survey do not.
+            drawn = bags.weights if self.request.weights is None else None
+            plain = Bags(bags.indices, bags.offsets, bags.pool_size, drawn)
+            sampled = sample_bags(plain, min(checker.most_instances, MOST_CHECKED), 0)
+            hashes = rows.hashes if by_folds else None
+            scores = CheckedScores(checker, rows.checked_posteriors, sampled, hashes)
+        return checks_of_bags(
+            model,
+            bags,
+            made.take(groups),
+            scores,
+            codes,
+            clusters=rows.clusters,
+            sizes=totals,
+            level=options.level,
+            n_null=options.n_null,
+        )
 
     def _of_positions(self, positions: list[Indices]) -> list[Estimate]:
         sizes = np.array([len(p) for p in positions], dtype=np.int64)
@@ -623,60 +634,6 @@ def _labelled_shares(items: Sequence[Estimate | None], n_classes: int) -> dict[s
             for end, attribute in (("", "estimate"), ("_low", "low"), ("_high", "high")):
                 made[name + end][group] = getattr(estimate, attribute)
     return made
-
-
-def _level_each(model: AnyModel, options: Options, with_columns: bool) -> float:
-    """Return the level of each of the checks, which share that of the options."""
-    from kdey.diagnostics import unchecked_scores  # slow to import
-
-    return options.level / (2.0 if with_columns and unchecked_scores(model) is None else 1.0)
-
-
-def _check(
-    model: AnyModel,
-    rows: ScoredRows,
-    bags: Bags,
-    totals: Indices,
-    options: Options,
-    columns: Sequence[ColumnResult],
-) -> list[Checks]:
-    """Return what was checked of each bag, whose columns are done already.
-
-    The cost is bounded by fixed numbers, so that no group depends on the others.
-    """
-    from kdey.diagnostics import unchecked_scores  # slow to import
-    from kdey.diagnostics.default_checks import (  # slow to import
-        CheckedScores,
-        default_checker,
-        with_unknown_shares,
-    )
-    from kdey.diagnostics.score_check import sample_bags
-
-    unchecked, codes = unchecked_scores(model), rows.column_codes
-    if rows.strata is not None and has_strata(model):
-        unchecked = NotChecked("classes may look different in each stratum")
-    if codes is not None and model.columns is not None:
-        codes = codes[:, : len(model.columns)]
-    if unchecked is not None:
-        checks = [Checks(unchecked, column) for column in columns]
-        return with_unknown_shares(checks, model, bags, None, codes, rows.clusters)
-    with_columns = codes is not None and rows.strata is None
-    by_folds = rows.fold_posteriors is not None
-    checker = default_checker(model, by_folds, REFERENCES * model.n_classes)
-    sampled = sample_bags(bags, min(checker.most_instances, MOST_CHECKED), 0)
-    hashes = rows.hashes if by_folds else None
-    scores = CheckedScores(checker, rows.checked_posteriors, sampled, hashes)
-    verdicts = checker.screen(
-        scores.points,
-        sampled,
-        sizes=totals,
-        hashes=hashes,
-        seed=0,
-        n_null=options.n_null,
-        level=_level_each(model, options, with_columns),
-    )
-    checks = [Checks(*both) for both in zip(verdicts, columns, strict=True)]
-    return with_unknown_shares(checks, model, bags, scores, codes, rows.clusters)
 
 
 def _select(bags: Bags, numbers: Indices) -> Bags:

@@ -16,6 +16,7 @@ import io
 import math
 import pickle
 import sys
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,27 +24,26 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kdey._fingerprints import text_hashes
-from kdey.bags import Indices
+from kdey.bags import Indices, offsets_of
 from kdey.bayes.pooling import MOST_BYTES
 from kdey.groups.answers import WHOLE, answer, thin
 from kdey.groups.request import Request
-from kdey.groups.scoring import TableScorer
+from kdey.groups.scoring import TableScorer, engine_of
 from kdey.groups.table import (
-    DESIGN,
     SCORE_BYTES,
     GroupKeys,
     ScoredRows,
     ScoredTable,
+    joined_rows,
     key_texts,
 )
 from kdey.intervals import Estimates
 from kdey.intervals.estimate import join_estimates, no_uncertainty
 from kdey.intervals.region import Uncertainty
 from kdey.model import AnyModel, Place
-from kdey.tables.templates import Codes
+from kdey.validation import refuse_levels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,6 +71,11 @@ class Cluster:
         """The columns of the frame."""
         return list(self._frame.columns)
 
+    @property
+    def n_partitions(self) -> int:
+        """Number of partitions."""
+        raise NotImplementedError
+
     def _picked(self, columns: Sequence[str] | None) -> Any:
         """Return the frame with those of some columns that it has; None: with all."""
         if columns is None:
@@ -91,19 +96,6 @@ class Cluster:
     ) -> list[Any]:
         """Score partitions, bring groups together and return what answering makes of them."""
         raise NotImplementedError
-
-
-def cluster_of(source: Any) -> Cluster | None:
-    """Return a data frame of Dask or Spark as a cluster; None for other sources."""
-    if _is_frame_of(source, "dask.dataframe"):
-        return Dask(source)
-    return Spark(source) if _is_frame_of(source, "pyspark.sql") else None
-
-
-def _is_frame_of(frame: Any, library: str) -> bool:
-    """Return whether this is a data frame of ``library``, which is not imported for it."""
-    module = sys.modules.get(library)
-    return module is not None and isinstance(frame, module.DataFrame)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,10 +123,12 @@ class ClusterTable:
     counts: Indices
 
     @classmethod
-    def of(cls, cluster: Cluster, model: AnyModel, request: Request) -> ClusterTable:
-        """Return the groups that are there, after a pass over the keys alone."""
+    def of(cls, frame: Any, model: AnyModel, request: Request) -> ClusterTable:
+        """Return the groups of a frame of Dask or Spark, after a pass over the keys alone."""
         import narwhals as nw
 
+        refuse_levels(frame, "frame")
+        cluster = Dask(frame) if engine_of(frame) == "dask" else Spark(frame)
         scorer = TableScorer.of(model, request)
         scorer.check_columns(cluster.columns)
         grouping = request.grouping
@@ -176,11 +170,13 @@ class ClusterTable:
             if total > most
         }
         model, request = self.scorer.model, self.scorer.request
+        n_bytes = int(totals.sum()) * self._row_bytes
+        n_buckets = max(math.ceil(n_bytes / BUCKET), self.cluster.n_partitions)
         answers = self.cluster.shuffle(
-            partial(_scored, self.scorer, rates, members),
-            partial(_answered, model, request, rates, frozenset(members), place, keep),
+            partial(_scored, self.scorer, rates, members, n_buckets),
+            partial(_answered, model, request, rates, n_buckets, place, keep),
             self.scorer.columns,
-            max(1, math.ceil(int(totals.sum()) * self._row_bytes / BUCKET)),
+            n_buckets,
         )
         parts = [
             estimates
@@ -213,8 +209,8 @@ class ClusterTable:
     def gather(self) -> ScoredTable:
         """Return all rows, scored, in this process: what pooling needs."""
         _check_size(float(self.counts.sum()) * self._row_bytes)
-        parts = self.cluster.collect(partial(_scored, self.scorer, {}, {}), self.scorer.columns)
-        ids, table = table_of(_concat(parts), {})
+        task = partial(_scored, self.scorer, {}, {}, 1)
+        ids, table = _together(_concat(self.cluster.collect(task, self.scorer.columns)), {})
         place = _places(self.ids, ids)
         counts: dict[str, Any] = {name: np.zeros(len(self.ids), dtype=np.int64) for name in _COUNTS}
         for name in _COUNTS:
@@ -326,9 +322,10 @@ def _scored(
     scorer: TableScorer,
     rates: Mapping[int, float],
     unions: Mapping[int, Indices],
+    n_buckets: int,
     frame: pd.DataFrame,
 ) -> pd.DataFrame:
-    """Return the scored rows of a partition, one row each, and one per group with its counts.
+    """Return the scored rows of a partition, packed into one row for each bucket of groups.
 
     Parameters
     ----------
@@ -336,24 +333,62 @@ def _scored(
     rates : mapping from ids to shares of rows that are kept
         Of groups and unions that are too large to be answered whole.
     unions : mapping from ids to the ids of their groups
-        Rows come once more for every union that they belong to.
+        Rows come once more for every union that they belong to; unions have buckets of their own.
+    n_buckets : int
     frame : pandas frame
     """
+    import pandas as pd
+
     keys = GroupKeys(scorer.grouping.names)
     table = scorer.read(_table(frame), keys)
-    ids = _ids_of(keys)
-    found = {int(group): np.array([number]) for number, group in enumerate(ids)}
+    own = _ids_of(keys)
+    bags = {int(group): np.array([number]) for number, group in enumerate(own)}
     for union, groups in unions.items():
-        members = np.flatnonzero(np.isin(ids, groups))
+        members = np.flatnonzero(np.isin(own, groups))
         if len(members):
-            found[union] = members
-    rows = _rows_by_bag(table.rows, len(ids), found, rates)
-    counts = {name: np.zeros(len(found), dtype=np.int64) for name in _COUNTS}
+            bags[union] = members
+    rows, ids = _rows_by_bag(table.rows, len(own), bags, rates), np.array(list(bags), np.int64)
+    counts = {name: np.zeros(len(bags), dtype=np.int64) for name in _COUNTS}
     for name in _COUNTS:
-        counts[name][: len(ids)] = getattr(table, name)
-    for number, members in enumerate(found.values()):
-        counts["sizes"][number] = table.sizes[members].sum()
-    return _as_frame(rows, counts, np.array(list(found), dtype=np.int64))
+        counts[name][: len(own)] = getattr(table, name)
+    counts["sizes"] = np.array([table.sizes[members].sum() for members in bags.values()])
+    buckets = ids % n_buckets + n_buckets * (np.arange(len(ids)) >= len(own))
+    parts = []
+    for bucket in np.unique(buckets):
+        chosen = np.flatnonzero(buckets == bucket)
+        kept = rows.take(np.flatnonzero(np.isin(rows.groups, chosen)))
+        kept = replace(kept, groups=np.searchsorted(chosen, kept.groups).astype(np.int32))
+        part = ids[chosen], kept, {name: values[chosen] for name, values in counts.items()}
+        # As text, which every engine carries as it is.
+        parts.append(b64encode(pickle.dumps(part, pickle.HIGHEST_PROTOCOL)).decode())
+    return pd.DataFrame({"bucket": np.unique(buckets), "part": pd.Series(parts, dtype=str)})
+
+
+def _together(frame: pd.DataFrame, rates: Mapping[int, float]) -> tuple[Indices, ScoredTable]:
+    """Return the ids of the groups in packed rows, and all rows as a table without keys.
+
+    Parameters
+    ----------
+    frame : pandas frame
+        As workers make it of partitions.
+    rates : mapping from ids of groups to shares of rows that were kept
+    """
+    parts = [pickle.loads(b64decode(part)) for part in frame["part"]]
+    ids, codes = np.unique(np.concatenate([part[0] for part in parts]), return_inverse=True)
+    totals: dict[str, Any] = {
+        name: np.bincount(codes, np.concatenate([part[2][name] for part in parts]), len(ids))
+        for name in _COUNTS
+    }
+    first = offsets_of([len(part[0]) for part in parts])
+    rows = joined_rows(
+        [
+            replace(rows, groups=codes[start + rows.groups].astype(np.int32))
+            for (_, rows, _), start in zip(parts, first[:-1], strict=True)
+        ]
+    )
+    shares = np.array([rates.get(int(group), 1.0) for group in ids])
+    counts: dict[str, Any] = {name: values.astype(np.int64) for name, values in totals.items()}
+    return ids, ScoredTable(GroupKeys(()), None, rows, **counts, rates=shares)
 
 
 def _rows_by_bag(
@@ -388,129 +423,28 @@ def _rows_by_bag(
     return replace(made, weights=np.concatenate(weights)) if rates else made
 
 
-def _as_frame(rows: ScoredRows, counts: Mapping[str, Indices], ids: Indices) -> pd.DataFrame:
-    import pandas as pd
-
-    m, n = len(rows), len(ids)
-    columns: dict[str, Any] = {"group": np.concatenate([ids[rows.groups], ids])}
-    columns["is row"] = np.arange(m + n) < m
-    for name in _COUNTS:
-        columns[name] = _followed(np.zeros(m, dtype=np.int64), counts[name])
-    columns["hash"] = _followed(rows.hashes.view(np.int64), np.zeros(n, dtype=np.int64))
-    letter = "p" if rows.on_posteriors else "x"
-    points = _feature_columns(rows.points)
-    columns |= {f"{letter}{i}": _followed(values, None, n) for i, values in enumerate(points)}
-    if rows.fold_posteriors is not None:
-        folds = enumerate(rows.fold_posteriors.T)
-        columns |= {f"f{i}": _followed(values, None, n) for i, values in folds}
-    if rows.column_codes is not None:
-        codes = enumerate(_packed(rows.column_codes).T)
-        columns |= {f"c{i}": _followed(values, None, n) for i, values in codes}
-    for name in DESIGN:
-        values = getattr(rows, name)
-        if values is not None:
-            columns[name] = _followed(values, None, n)
-    return pd.DataFrame(columns)
-
-
-def _packed(codes: Codes) -> Indices:
-    """Return bins of columns, eight in a whole number, which every engine can carry."""
-    m, d = codes.shape
-    padded = np.zeros((m, d + -d % 8), dtype=np.uint8)
-    padded[:, :d] = codes
-    return padded.view(np.int64)
-
-
-def _followed(values: NDArray[Any], counts: NDArray[Any] | None, n: int = 0) -> NDArray[Any]:
-    """Return values of rows followed by those of groups; zeros, or empty texts, without any."""
-    if counts is None:
-        counts = np.zeros(n, dtype=values.dtype) if values.dtype.kind != "O" else np.full(n, "")
-    return np.concatenate([values, counts.astype(values.dtype)])
-
-
-def _feature_columns(X: Any) -> list[NDArray[Any]]:
-    import narwhals as nw
-
-    if nw.dependencies.is_into_dataframe(X):
-        frame = nw.from_native(X, eager_only=True)
-        return [frame[name].to_numpy() for name in frame.columns]
-    array = np.asarray(X)
-    return [array[:, i] for i in range(array.shape[1])]
-
-
-def table_of(
-    frame: pd.DataFrame, rates: Mapping[int, float], names: Sequence[str] | None = None
-) -> tuple[Indices, ScoredTable]:
-    """Return the ids of the groups in scored rows, and the rows as a table without keys.
-
-    Parameters
-    ----------
-    frame : pandas frame
-        As workers make it of a partition.
-    rates : mapping from ids of groups to shares of rows that were kept
-    names : names of the features, where the quantifier was fitted on named ones
-    """
-    import pandas as pd
-
-    ids, codes = np.unique(frame["group"].to_numpy(), return_inverse=True)
-    is_row = frame["is row"].to_numpy(dtype=bool)
-    totals: dict[str, Any] = {
-        name: np.bincount(codes, frame[name], len(ids)).astype(np.int64) for name in _COUNTS
-    }
-    own = frame[is_row]
-
-    def matrix(letter: str) -> NDArray[Any] | None:
-        found = [name for name in own.columns if name[0] == letter and name[1:].isdigit()]
-        found.sort(key=lambda name: int(name[1:]))
-        return np.ascontiguousarray(own[found].to_numpy()) if found else None
-
-    posteriors, X, packed = matrix("p"), matrix("x"), matrix("c")
-    design: dict[str, Any] = {name: own[name].to_numpy() for name in DESIGN if name in own.columns}
-    rows = ScoredRows(
-        posteriors,
-        own["hash"].to_numpy().view(np.uint64),
-        codes[is_row].astype(np.int32),
-        fold_posteriors=matrix("f"),
-        column_codes=None if packed is None else packed.view(np.uint8),
-        **design,
-    )
-    if X is not None:
-        points = X if names is None else pd.DataFrame(X, columns=list(names))
-        rows = replace(rows, points=points, on_posteriors=False)
-    return ids, ScoredTable(
-        GroupKeys(()),
-        None,  # type: ignore[arg-type]  # the keys stay with the driver
-        rows,
-        **totals,
-        rates=np.array([rates.get(int(group), 1.0) for group in ids]),
-    )
-
-
 def _answered(
     model: AnyModel,
     request: Request,
     rates: Mapping[int, float],
-    unions: frozenset[int],
+    n_buckets: int,
     place: Place,
     keep: bool,
     frame: pd.DataFrame,
 ) -> tuple[Indices, Estimates, bytes | None] | None:
-    """Return the ids of the whole groups of a bucket, and their estimates; None without any.
+    """Return the ids of the whole groups of buckets, and their estimates; None without any.
 
     With ``keep`` their uncertainties come too, pickled by :func:`_dumped`.
     """
-    if not len(frame):
-        return None
-    names = model.scorer.feature_names if model.table_schema is None else None
-    is_union = frame["group"].isin(unions).to_numpy()
     unchecked = replace(request, options=replace(request.options, check_fit=False))
     found, parts = [], []
-    for part, asked in ((frame[~is_union], request), (frame[is_union], unchecked)):
-        if len(part):
-            ids, table = table_of(part, rates, names)
-            found.append(ids)
-            kept = sys.maxsize if keep else 0
-            parts.append(answer(model, table, asked, kept=kept, place=place))
+    for bucket in np.unique(frame["bucket"].to_numpy(dtype=np.int64)).tolist():
+        ids, table = _together(frame[frame["bucket"] == bucket], rates)
+        asked = request if bucket < n_buckets else unchecked  # unions are not checked
+        found.append(ids)
+        parts.append(answer(model, table, asked, kept=sys.maxsize if keep else 0, place=place))
+    if not parts:
+        return None
     estimates = join_estimates(parts)
     uncertainties = None
     if keep:
@@ -547,6 +481,11 @@ def _loaded(content: bytes, model: AnyModel) -> list[Uncertainty]:
 class Dask(Cluster):
     """A data frame of Dask."""
 
+    @property
+    def n_partitions(self) -> int:
+        """Number of partitions."""
+        return int(self._frame.npartitions)
+
     def collect(self, task: Callable[[Any], Any], columns: Sequence[str] | None) -> list[Any]:
         """Return what a task makes of each partition, in this process."""
         from dask.delayed import delayed
@@ -564,6 +503,7 @@ class Dask(Cluster):
         n_buckets: int,
     ) -> list[Any]:
         """Score partitions, bring groups together and return what answering makes of them."""
+        import pandas as pd
         from dask.dataframe import from_delayed
         from dask.delayed import delayed
 
@@ -571,23 +511,13 @@ class Dask(Cluster):
         run = delayed(_run_numbered, pure=False, traverse=False)
         picked = self._picked(columns)
         parts = picked.to_delayed()
-        meta = scoring(_first_row(picked))[:0]
+        meta = pd.DataFrame({"bucket": [0], "part": [""]})[:0]
         scored = from_delayed([run(part, score, i) for i, part in enumerate(parts)], meta=meta)
-        n_buckets = max(n_buckets, len(parts))
-        buckets = scored.shuffle(on="group", npartitions=n_buckets).to_delayed()
+        buckets = scored.shuffle(on="bucket", npartitions=n_buckets).to_delayed()
         last = delayed(answering, traverse=False)
         finish = delayed(_run, pure=False, traverse=False)
         made = _computed([finish(bucket, last) for bucket in buckets])
         return [part for part in made if part is not None]
-
-
-def _first_row(frame: Any) -> pd.DataFrame:
-    """Return one row of a Dask frame, which shows the types of scored rows."""
-    for number in range(frame.npartitions):
-        head: pd.DataFrame = frame.get_partition(number).head(1, npartitions=1)
-        if len(head):
-            return head
-    raise ValueError("frame has no rows")
 
 
 def _run(frame: pd.DataFrame, task: Any) -> Any:
@@ -616,6 +546,11 @@ def _computed(tasks: Sequence[Any]) -> list[Any]:
 class Spark(Cluster):
     """A data frame of Spark."""
 
+    @property
+    def n_partitions(self) -> int:
+        """Number of partitions."""
+        return int(self._frame.rdd.getNumPartitions())
+
     def collect(self, task: Callable[[Any], Any], columns: Sequence[str] | None) -> list[Any]:
         """Return what a task makes of each batch of a partition, in this process."""
         made = self._picked(columns).mapInPandas(_pickled(task), "made binary").collect()
@@ -629,24 +564,11 @@ class Spark(Cluster):
         n_buckets: int,
     ) -> list[Any]:
         """Score partitions, bring groups together and return what answering makes of them."""
-        from pyspark.sql import functions
-
-        picked = self._picked(columns)
-        head = picked.limit(1).toPandas()
-        scored = picked.mapInPandas(_each(scoring), _spark_schema(scoring(head)))
-        n_buckets = max(n_buckets, picked.rdd.getNumPartitions())
-        bucket = functions.pmod(functions.col("group"), functions.lit(n_buckets))
-        grouped = scored.withColumn("bucket", bucket).groupBy("bucket")
+        scored = self._picked(columns).mapInPandas(_each(scoring), "bucket bigint, part string")
+        # By number, or Spark would put small buckets together and answer them one after another.
+        grouped = scored.repartition(n_buckets, "bucket").groupBy("bucket")
         made = grouped.applyInPandas(_whole(answering), "made binary").collect()
         return [pickle.loads(row["made"]) for row in made]
-
-
-def _spark_schema(frame: pd.DataFrame) -> str:
-    kinds = {"b": "boolean", "i": "bigint", "u": "bigint", "f": "double", "O": "string"}
-    return ", ".join(
-        f"`{name}` {'float' if dtype == np.float32 else kinds[dtype.kind]}"
-        for name, dtype in frame.dtypes.items()
-    )
 
 
 def _pickled(task: Any) -> Any:

@@ -18,15 +18,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kdey.bags import Array, Indices
 from kdey.groups.answers import answer
-from kdey.groups.cluster import ClusterTable, cluster_of
+from kdey.groups.cluster import ClusterTable
 from kdey.groups.request import Grouping, Request
-from kdey.groups.scoring import score
+from kdey.groups.scoring import engine_of, score
 from kdey.groups.table import GroupKeys, ScoredTable
 from kdey.intervals import Difference, Estimates, difference
 from kdey.intervals.differences import holm
@@ -35,14 +35,13 @@ from kdey.model import Fitted, model_of, place_of
 from kdey.options import HOLM, Options
 from kdey.status import not_checked
 from kdey.tables.columns import canonical_text
-from kdey.validation import as_column, refuse_levels
+from kdey.validation import as_column
 
 #: What ``against`` takes beside a mapping of key values.
 PREVIOUS, REST = "previous", "rest"
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """A comparison.
 
     Attributes
@@ -60,14 +59,16 @@ class Pair:
     name: str
 
 
-def find_pairs(keys: GroupKeys, grouping: Grouping, against: str | Mapping[str, Any]) -> list[Pair]:
+def find_pairs(
+    keys: GroupKeys, grouping: Grouping, against: str | Mapping[str, Any] | None
+) -> list[Pair]:
     """Return the comparisons of a table, in the order of the groups.
 
     Parameters
     ----------
     keys : GroupKeys
     grouping : Grouping
-    against : "previous", "rest" or mapping from key columns to values
+    against : "previous", "rest", mapping from key columns to values, or None
         See :func:`~kdey.groups.compare_groups`.
 
     Raises
@@ -78,6 +79,8 @@ def find_pairs(keys: GroupKeys, grouping: Grouping, against: str | Mapping[str, 
     """
     if not keys.names:
         raise ValueError("a comparison needs groups: name their key columns in by or time")
+    if against is None:  # groups without a time have no order that means anything
+        against = REST if grouping.time is None else PREVIOUS
     if isinstance(against, Mapping) and against:
         pairs = _with_reference(keys, against)
     elif isinstance(against, str) and against == PREVIOUS:
@@ -260,7 +263,7 @@ def compare_groups(
     source: Any,
     by: str | Sequence[str] = (),
     *,
-    against: str | Mapping[str, Any] = "previous",
+    against: str | Mapping[str, Any] | None = None,
     correction: str | None = "holm",
     time: str | None = None,
     every: str | None = None,
@@ -280,7 +283,8 @@ def compare_groups(
         A path leads to a CSV, Parquet or Excel file, which is read in batches. The partitions of
         Dask and Spark are scored where they lie.
     by : name or names of the key columns
-    against : "previous", "rest" or mapping from key columns to values
+    against : "previous", "rest" or mapping from key columns to values, optional
+        By default "previous" where there is a ``time``, and "rest" where there is none.
         "previous": each group with the one before it among those that share all keys but the last,
         which is the time where there is one. "rest": each group with all other groups together,
         with those of the same time where there are keys beside the time. A mapping such as
@@ -346,13 +350,11 @@ def compare_groups(
         correction=correction,
         options=options,
     )
-    cluster = cluster_of(source)
-    if cluster is None:
+    if engine_of(source) is None:
         table = score(quantifier, source, request)
         return compare_scored(quantifier, table, request, against)
     _check_key_names(request.grouping.names)
-    refuse_levels(source, "frame")
-    found = ClusterTable.of(cluster, model_of(quantifier), request)
+    found = ClusterTable.of(source, model_of(quantifier), request)
     pairs = find_pairs(found.keys, request.grouping, against)
     unions = _unions(pairs)
     estimates = found.answer(place_of(quantifier), unions, keep=True)
@@ -363,7 +365,7 @@ def compare_scored(
     quantifier: Fitted,
     table: ScoredTable,
     request: Request,
-    against: str | Mapping[str, Any] = "previous",
+    against: str | Mapping[str, Any] | None = None,
 ) -> Comparisons:
     """Return the comparisons of the groups of a table whose rows are scored.
 

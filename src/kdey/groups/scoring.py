@@ -7,11 +7,11 @@ missing values are left out and counted.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -46,7 +46,6 @@ from kdey.tables.columns import (
     require_names,
     row_number,
 )
-from kdey.tables.files import TableError, TableFile
 from kdey.tables.schema import (
     MISSING,
     Finding,
@@ -56,6 +55,7 @@ from kdey.tables.schema import (
     labels_seen,
     match_labels,
 )
+from kdey.tables.sources import TableError, TableSource, is_frame, open_source
 from kdey.tables.templates import Codes
 from kdey.validation import refuse_levels
 
@@ -70,6 +70,15 @@ _LARGEST_WEIGHT = 1e150
 OnRows: TypeAlias = Callable[[int], object]
 
 
+def engine_of(source: Any) -> str | None:
+    """Return "dask" or "spark" if a data frame lies there; None for other sources."""
+    for engine, library in (("dask", "dask.dataframe"), ("spark", "pyspark.sql")):
+        module = sys.modules.get(library)  # which is not imported for it
+        if module is not None and isinstance(source, module.DataFrame):
+            return engine
+    return None
+
+
 def score(
     quantifier: Fitted,
     source: Any,
@@ -81,7 +90,7 @@ def score(
     Parameters
     ----------
     quantifier : fitted quantifier, or its model
-    source : data frame of pandas, polars or pyarrow, path or TableFile
+    source : data frame of pandas, polars or pyarrow, or what ``open_source`` takes
     request : Request
     on_batch : callable, optional
         Called after each batch with the number of its rows.
@@ -91,12 +100,11 @@ def score(
     TableError
         If a file cannot be read or used; the message begins with its name.
     """
-    if isinstance(source, str | PathLike):
-        source = TableFile.open(str(source))
-    if not isinstance(source, TableFile):
+    if is_frame(source):
         scored = _score_frame(quantifier, source, request)
         scored.check_population_sizes(request.options.fpc)
         return scored
+    source = open_source(source)
     schema = model_of(quantifier).table_schema
     if request.label is None and schema is not None:
         request = replace(request, label=schema.label)  # known labels are no features
@@ -123,7 +131,7 @@ def _score_frame(quantifier: Fitted, frame: Any, request: Request) -> ScoredTabl
 
 
 def _score_file(
-    quantifier: Fitted, file: TableFile, request: Request, on_batch: OnRows | None
+    quantifier: Fitted, file: TableSource, request: Request, on_batch: OnRows | None
 ) -> ScoredTable:
     scorer = TableScorer.of(quantifier, request, file.decimal)
     if scorer.model.takes_posteriors and not scorer.on_posteriors:
@@ -133,6 +141,7 @@ def _score_file(
     scorer.check_columns(file.columns)
     grouping, keys = request.grouping, GroupKeys(request.grouping.names)
     if grouping.time is not None:  # looks at that column alone
+        file = file.repeatable()
         grouping = grouping.with_time_format(file.batches([grouping.time]), file.first_row)
     scorer = replace(scorer, grouping=grouping)
     done: Callable[[int], object] = (lambda _: None) if on_batch is None else on_batch
@@ -321,8 +330,7 @@ class TableScorer:
             points = _held(X) if self.scores else X
             rows = ScoredRows(points, hashes, no_groups, on_posteriors=bool(self.scores))
         else:
-            p = predict_posteriors(self.model.scorer.classifier, X, self.model.classes)
-            folds = self._fold_posteriors(X, hashes)
+            p, folds = self._posteriors(X, hashes)
             rows = ScoredRows(_held(p), hashes, no_groups, fold_posteriors=folds)
         return replace(rows, column_codes=self._column_codes(X)), usable, unseen, findings
 
@@ -333,13 +341,24 @@ class TableScorer:
             return None
         return np.empty((0, len(columns)), dtype=np.uint8) if X is None else columns.codes(X)
 
-    def _fold_posteriors(self, X: Any, hashes: Hashes) -> Floats | None:
+    def _posteriors(self, X: Any, hashes: Hashes) -> tuple[Floats, Floats | None]:
+        """Return posteriors by the classifier, and by the fold models where these are asked."""
+        scorer = self.model.scorer
+        by_fold = scorer.predict_by_fold(X) if self.folds else None
+        if by_fold is not None:
+            return by_fold[0], self._fold_posteriors(X, hashes, by_fold[1:])
+        p = predict_posteriors(scorer.classifier, X, self.model.classes)
+        return p, self._fold_posteriors(X, hashes)
+
+    def _fold_posteriors(
+        self, X: Any, hashes: Hashes, by_fold: Floats | None = None
+    ) -> Floats | None:
         if not self.folds:
             return None
         from kdey.diagnostics.fold_models import kept_fold_models  # slow to import
 
         models = kept_fold_models(self.model)
-        return None if models is None else _held(models.posteriors_by(X, hashes))
+        return None if models is None else _held(models.posteriors_by(X, hashes, by_fold))
 
     def _read_given(self, frame: Frame, first: int) -> tuple[Floats, NDArray[np.bool_]]:
         """Return given posteriors, and which rows of the frame have them."""

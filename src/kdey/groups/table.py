@@ -311,8 +311,9 @@ class ScoredTable:
     Attributes
     ----------
     keys : GroupKeys
-    key_rows : narwhals frame
-        The keys of the groups by their numbers, in the types of the table.
+    key_rows : narwhals frame or None
+        The keys of the groups by their numbers, in the types of the table; None on the workers of a
+        cluster, whose keys stay with the driver.
     rows : ScoredRows
     sizes, missing, unseen : int64 arrays of shape (n_groups,)
         Usable rows of each group, rows without a score or feature, and usable rows with a value
@@ -329,7 +330,7 @@ class ScoredTable:
     """
 
     keys: GroupKeys
-    key_rows: Frame
+    key_rows: Any
     rows: ScoredRows
     sizes: Indices
     missing: Indices
@@ -423,7 +424,7 @@ def collect(batches: Iterable[ScoredTable], memory: int | None = MEMORY) -> Scor
     findings = _merge_findings([f for part in parts for f in part.findings], n_rows)
     warn_of_unseen_values(findings)
     _warn_of_look_alikes(keys.names, keys.values)
-    rows = _joined_rows([part.rows for part in parts])
+    rows = joined_rows([part.rows for part in parts])
     if len(growing["points"]):
         held: dict[str, Any] = {n: array.release() for n, array in growing.items() if len(array)}
         rows = replace(rows, **held)
@@ -480,16 +481,17 @@ def _warn_of_look_alikes(names: Sequence[str], keys: Sequence[Sequence[Any]]) ->
             )
 
 
-def _joined_rows(parts: Sequence[ScoredRows]) -> ScoredRows:
-    """Return the rows of batches as one; posteriors are seen to elsewhere."""
+def joined_rows(parts: Sequence[ScoredRows]) -> ScoredRows:
+    """Return the rows of several parts as one; points that lie elsewhere (None) stay there."""
     filled = [part for part in parts if len(part)] or parts[:1]
     columns: dict[str, Any] = {}
-    for name in ("hashes", "groups", "column_codes", *DESIGN):
-        values = [getattr(part, name) for part in filled]
-        columns[name] = None if values[0] is None else np.concatenate(values)
-    first = filled[0]
-    points = first.points if first.on_posteriors else _joined([part.points for part in filled])
-    return replace(first, points=points, **columns)
+    for item in fields(ScoredRows):
+        values = [getattr(part, item.name) for part in filled]
+        if item.name == "points":
+            columns["points"] = None if values[0] is None else _joined(values)
+        elif isinstance(values[0], np.ndarray):
+            columns[item.name] = np.concatenate(values)
+    return replace(filled[0], **columns)
 
 
 def _summed(counts: Sequence[Indices], n_groups: int) -> Indices:

@@ -14,7 +14,8 @@ the library asks of a matching is declared here, with a default that is valid fo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -46,7 +47,6 @@ __all__ = [
     "MedianOf",
     "Problem",
     "Solution",
-    "average_solution",
     "concatenate",
     "exact_solution",
     "median_solution",
@@ -230,13 +230,7 @@ class Solution:
 
     def __getitem__(self, part: slice) -> Solution:
         """Return the solutions of a slice of the bags."""
-        return Solution(
-            self.prevalence[part],
-            self.objective[part],
-            self.gap[part],
-            self.n_iter[part],
-            self.converged[part],
-        )
+        return Solution(*(values[part] for values in vars(self).values()))
 
 
 def put_bags(whole: Solution, positions: NDArray[np.int64], part: Solution) -> Solution:
@@ -271,11 +265,6 @@ def interior_start(problem: Problem, start: Array | None) -> Array:
     steep = ~(np.abs(problem.gradient(x)) < STEEP).all(axis=1)
     x[steep] = (1 - BLEND) * x[steep] + BLEND / problem.n_classes
     return x
-
-
-def starts_at(start: Array | None, positions: NDArray[np.int64]) -> Array | None:
-    """Return the warm starts of the bags at ``positions``; None if there are none."""
-    return None if start is None else start[positions]
 
 
 def blank_solution(n: int, k: int) -> Solution:
@@ -376,8 +365,8 @@ def concatenate(parts: Iterable[Solution]) -> Solution:
     solutions = list(parts)
     if len(solutions) == 1:
         return solutions[0]
-    fields = ("prevalence", "objective", "gap", "n_iter", "converged")
-    return Solution(*(np.concatenate([getattr(s, name) for s in solutions]) for name in fields))
+    columns = zip(*(vars(solution).values() for solution in solutions), strict=True)
+    return Solution(*map(np.concatenate, columns))
 
 
 def exact_solution(prevalence: Array) -> Solution:
@@ -412,7 +401,8 @@ class Composite(Matching[Any]):
 
     def combine(self, parts: Sequence[Solution], row_map: RowMap) -> Solution:
         """Return the solution from those of the members of ``row_map``."""
-        raise NotImplementedError
+        estimates = np.array([part.prevalence for part in parts])
+        return combined_solution(self.combine_estimates(estimates, row_map), parts)
 
     def combine_estimates(self, estimates: Array, row_map: RowMap) -> Array:
         """Return prevalences (n, k) from those of the members, shape (n_members, n, k)."""
@@ -438,41 +428,32 @@ class AverageOf(Composite):
 
     def combine(self, parts: Sequence[Solution], row_map: RowMap) -> Solution:
         """Return the weighted average of the solutions."""
-        return average_solution(parts, row_map.shares)
+        if len(parts) == 1:
+            return parts[0]
+        average = partial(_weighted_sum, row_map.shares)
+        return replace(
+            super().combine(parts, row_map),
+            objective=average([part.objective for part in parts]),
+            gap=average([part.gap for part in parts]),
+        )
 
     def combine_estimates(self, estimates: Array, row_map: RowMap) -> Array:
         """Return the weighted average of prevalences of shape (members, n, k)."""
-        return np.asarray(np.tensordot(row_map.shares, estimates, axes=1))
+        average = _weighted_sum(row_map.shares, estimates)
+        return np.asarray(average / average.sum(axis=1, keepdims=True))
 
 
 class MedianOf(Composite):
     """The class-wise median of the members' solutions: HDy, HDx."""
 
-    def combine(self, parts: Sequence[Solution], row_map: RowMap) -> Solution:
-        """Return the median of the solutions, scaled back to a sum of one."""
-        return median_solution(parts)
-
     def combine_estimates(self, estimates: Array, row_map: RowMap) -> Array:
-        """Return the class-wise median of prevalences of shape (members, n, k)."""
+        """Return the class-wise median of prevalences of shape (members, n, k), scaled to sum."""
         return _median(estimates)
 
 
-def average_solution(parts: Sequence[Solution], weights: Array) -> Solution:
-    """Return the average of several solutions of the same bags, ``weights`` summing to one."""
-    if len(parts) == 1:
-        return parts[0]
-
-    def mean(name: str) -> Array:
-        # Not a matrix product, whose rounding would depend on the number of other bags.
-        return np.asarray(
-            sum(w * getattr(part, name) for w, part in zip(weights, parts, strict=True))
-        )
-
-    prevalence = mean("prevalence")
-    prevalence /= prevalence.sum(axis=1, keepdims=True)
-    n_iter = np.sum([part.n_iter for part in parts], axis=0)
-    converged = np.all([part.converged for part in parts], axis=0)
-    return Solution(prevalence, mean("objective"), mean("gap"), n_iter, converged)
+def _weighted_sum(weights: Array, values: Iterable[Array]) -> Array:
+    # Not a matrix product, whose rounding would depend on the number of other bags.
+    return np.asarray(sum(w * value for w, value in zip(weights, values, strict=True)))
 
 
 def median_solution(parts: Sequence[Solution]) -> Solution:

@@ -30,9 +30,7 @@ from kdey.matching import (
     Solution,
     blank_solution,
     check_non_negative,
-    check_start,
     put_bags,
-    starts_at,
     warn_stalled,
     warn_uninformative,
 )
@@ -118,70 +116,6 @@ def resolve_generator(generator: str | Generator) -> Generator:
     return GENERATORS[generator]
 
 
-def _hellinger() -> Generator:
-    return Generator(
-        "hellinger",
-        1,
-        lambda p, q: (np.sqrt(p) - np.sqrt(q)) ** 2,
-        lambda p, q: 1.0 - _ratio(np.sqrt(q), np.sqrt(p)),
-        lambda p, q: 0.5 * _ratio(np.sqrt(q), p * np.sqrt(p)),
-    )
-
-
-def _topsoe() -> Generator:
-    return Generator("topsoe", 2, _topsoe_value, _topsoe_first, _topsoe_second)
-
-
-def _jensen_shannon() -> Generator:
-    return Generator(
-        "jensen-shannon",
-        3,
-        lambda p, q: 0.5 * _topsoe_value(p, q),
-        lambda p, q: 0.5 * _topsoe_first(p, q),
-        lambda p, q: 0.5 * _topsoe_second(p, q),
-    )
-
-
-def _kl() -> Generator:
-    return Generator(
-        "kl",
-        4,
-        lambda p, q: np.asarray(_entropy(q, p) - q + p, dtype=np.float64),
-        lambda p, q: 1.0 - _ratio(q, p),
-        lambda p, q: _ratio(q, p * p),
-    )
-
-
-def _reverse_kl() -> Generator:
-    return Generator(
-        "reverse-kl",
-        5,
-        lambda p, q: np.asarray(_entropy(p, q) - p + q, dtype=np.float64),
-        lambda p, q: np.log(np.where(q > 0, _ratio(p, q), np.inf)),
-        lambda p, q: np.where(q > 0, 1.0 / p, 0.0),
-    )
-
-
-def _chi2() -> Generator:
-    return Generator(
-        "chi2",
-        6,
-        lambda p, q: _ratio((p - q) ** 2, p + q),
-        lambda p, q: 1.0 - 4.0 * _ratio(q, p + q) ** 2,
-        lambda p, q: 8.0 * _ratio(q * q, (p + q) ** 3),
-    )
-
-
-def _negative_log() -> Generator:
-    return Generator(
-        "negative-log",
-        0,
-        lambda p, q: -np.log(p),
-        lambda p, q: -1.0 / p,
-        lambda p, q: 1.0 / (p * p),
-    )
-
-
 def _topsoe_value(p: Array, q: Array) -> Array:
     # Both arguments are doubled, because half of the smallest positive number would be zero.
     total = p + q
@@ -217,11 +151,55 @@ def _ratio(above: Array, below: Array) -> Array:
 #: ``jensen-shannon`` half of it; ``kl`` q log q/p - q + p (the bag against the mixture);
 #: ``reverse-kl`` p log p/q - p + q; ``chi2`` the symmetric (p-q)^2/(p+q).
 GENERATORS: dict[str, Generator] = {
-    g.name: g for g in (_hellinger(), _topsoe(), _jensen_shannon(), _kl(), _reverse_kl(), _chi2())
+    g.name: g
+    for g in (
+        Generator(
+            "hellinger",
+            1,
+            lambda p, q: (np.sqrt(p) - np.sqrt(q)) ** 2,
+            lambda p, q: 1.0 - _ratio(np.sqrt(q), np.sqrt(p)),
+            lambda p, q: 0.5 * _ratio(np.sqrt(q), p * np.sqrt(p)),
+        ),
+        Generator("topsoe", 2, _topsoe_value, _topsoe_first, _topsoe_second),
+        Generator(
+            "jensen-shannon",
+            3,
+            lambda p, q: 0.5 * _topsoe_value(p, q),
+            lambda p, q: 0.5 * _topsoe_first(p, q),
+            lambda p, q: 0.5 * _topsoe_second(p, q),
+        ),
+        Generator(
+            "kl",
+            4,
+            lambda p, q: _entropy(q, p) - q + p,
+            lambda p, q: 1.0 - _ratio(q, p),
+            lambda p, q: _ratio(q, p * p),
+        ),
+        Generator(
+            "reverse-kl",
+            5,
+            lambda p, q: _entropy(p, q) - p + q,
+            lambda p, q: np.log(np.where(q > 0, _ratio(p, q), np.inf)),
+            lambda p, q: np.where(q > 0, 1.0 / p, 0.0),
+        ),
+        Generator(
+            "chi2",
+            6,
+            lambda p, q: _ratio((p - q) ** 2, p + q),
+            lambda p, q: 1.0 - 4.0 * _ratio(q, p + q) ** 2,
+            lambda p, q: 8.0 * _ratio(q * q, (p + q) ** 3),
+        ),
+    )
 }
 
 #: -log p: the loss of the mixture likelihood (not a divergence, since it ignores q).
-NEGATIVE_LOG = _negative_log()
+NEGATIVE_LOG = Generator(
+    "negative-log",
+    0,
+    lambda p, q: -np.log(p),
+    lambda p, q: -1.0 / p,
+    lambda p, q: 1.0 / (p * p),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,7 +296,6 @@ def solve_divergence(
     *,
     tol: float = 1e-8,
     max_iter: int = 200,
-    start: Array | None = None,
     n_threads: int = 1,
 ) -> Solution:
     """Minimise a divergence for every bag over the simplex, to a certified gap.
@@ -333,20 +310,18 @@ def solve_divergence(
     problem : Divergence
     tol : float
         Gap to reach, in units of the objective.
-    max_iter, start, n_threads
+    max_iter, n_threads
         As for :func:`solve_mixture`.
     """
-    shape = (problem.n_bags, problem.n_classes)
-    first = None if start is None else check_start(start, *shape)
     finite = problem.is_finite
     if not finite.all():
         warn_uninformative(int((~finite).sum()), "the divergence is infinite everywhere")
-    solution = blank_solution(*shape)
+    solution = blank_solution(problem.n_bags, problem.n_classes)
     free = problem.allowed.all(axis=1)
     whole, partial = np.flatnonzero(finite & free), np.flatnonzero(finite & ~free)
     if len(whole):
         part = problem if len(whole) == problem.n_bags else problem.take(whole)
-        solved = _solve_divergence(part, tol, max_iter, starts_at(first, whole), n_threads)
+        solved = _solve_divergence(part, tol, max_iter, n_threads)
         solution = put_bags(solution, whole, solved)
     for bag in partial:
         solved = _solve_restricted(problem.take(np.array([bag])), tol, max_iter, n_threads)
@@ -354,16 +329,14 @@ def solve_divergence(
     return warn_stalled(solution, finite, tol)
 
 
-def _solve_divergence(
-    problem: Divergence, tol: float, max_iter: int, start: Array | None, n_threads: int
-) -> Solution:
+def _solve_divergence(problem: Divergence, tol: float, max_iter: int, n_threads: int) -> Solution:
     if not native.available():
-        return solve_sqp(problem, tol=tol, max_iter=max_iter, start=start, n_threads=n_threads)
+        return solve_sqp(problem, tol=tol, max_iter=max_iter, n_threads=n_threads)
     solution = blank_solution(problem.n_bags, problem.n_classes)
     native.call(
         "kdey_solve_divergence",
         *(problem.generator.code, problem.templates, problem.targets, problem.reference),
-        *(problem.n_bags, len(problem.templates), problem.n_classes, start),
+        *(problem.n_bags, len(problem.templates), problem.n_classes, None),
         # The C side takes a double and integers, and a tol of 1 would be passed as an integer.
         *(float(tol), int(max_iter), int(n_threads)),
         *(solution.prevalence, solution.objective, solution.gap, solution.n_iter),
@@ -377,7 +350,7 @@ def _solve_restricted(problem: Divergence, tol: float, max_iter: int, n_threads:
     allowed = np.flatnonzero(problem.allowed[0])
     templates = np.ascontiguousarray(problem.templates[:, allowed])
     part = problem._with(templates=templates)
-    solved = _solve_divergence(part, tol, max_iter, None, n_threads)
+    solved = _solve_divergence(part, tol, max_iter, n_threads)
     prevalence = np.zeros((1, problem.n_classes))
     prevalence[:, allowed] = solved.prevalence
     return Solution(prevalence, solved.objective, solved.gap, solved.n_iter, solved.converged)

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kdey.bags import Array, Bags, Indices
 from kdey.matching import (
@@ -27,7 +26,6 @@ from kdey.matching import (
     Solution,
     check_array,
     check_non_negative,
-    check_start,
     concatenate,
 )
 from kdey.matching.divergence import GENERATORS
@@ -229,14 +227,6 @@ class Dissimilarity(Problem):
             return function(prevalences @ self.templates.T, self.targets)
 
 
-def _manhattan(p: Array, q: Array) -> Array:
-    return np.asarray(np.abs(p - q).sum(axis=1))
-
-
-def _euclidean(p: Array, q: Array) -> Array:
-    return np.asarray(np.sqrt(((p - q) ** 2).sum(axis=1)))
-
-
 def _prob_symm(p: Array, q: Array) -> Array:
     """Return the probabilistic symmetric chi-squared divergence; empty bins count as zero."""
     total = p + q
@@ -245,17 +235,13 @@ def _prob_symm(p: Array, q: Array) -> Array:
     )
 
 
-def _ordinal(p: Array, q: Array) -> Array:
-    """Return the earth mover's distance between ordered bins."""
-    return np.asarray(np.abs(np.cumsum(p - q, axis=1)).sum(axis=1))
-
-
 #: Dissimilarities that are not f-divergences, by name.
 DISSIMILARITIES: dict[str, DissimilarityFunction] = {
-    "l1": _manhattan,
-    "l2": _euclidean,
+    "l1": lambda p, q: np.asarray(np.abs(p - q).sum(axis=1)),
+    "l2": lambda p, q: np.asarray(np.sqrt(((p - q) ** 2).sum(axis=1))),
     "prob-symm": _prob_symm,
-    "ordinal": _ordinal,
+    # The earth mover's distance between ordered bins.
+    "ordinal": lambda p, q: np.asarray(np.abs(np.cumsum(p - q, axis=1)).sum(axis=1)),
 }
 
 
@@ -349,41 +335,30 @@ def solve_nonconvex(
     problem: HistogramCauchySchwarz | MeanHellinger,
     *,
     max_iter: int = 100,
-    start: Array | None = None,
     n_threads: int = 1,
 ) -> Solution:
     """Minimise by SQP from several starts and keep the lowest objective of each bag.
 
-    The starts are the uniform prevalence, the least-squares match of the histograms, the midpoint
-    between that match and its largest class, and ``start`` if given. Local minima cannot be ruled
-    out: ``gap`` is NaN, and ``converged`` means that the iterations stopped changing.
+    The starts are the uniform prevalence, the least-squares match of the histograms, and the
+    midpoint between that match and its largest class. Local minima cannot be ruled out: ``gap`` is
+    NaN, and ``converged`` means that the iterations stopped changing.
 
     Parameters
     ----------
     problem : HistogramCauchySchwarz or MeanHellinger
     max_iter : int
         Per start.
-    start : array of shape (n_bags, k), optional
     n_threads : int
         For the quadratic programs.
     """
-    if start is not None:
-        start = check_start(start, problem.n_bags, problem.n_classes)
-    parts = []
-    for first in range(0, problem.n_bags, CHUNK):
-        bags = np.arange(first, min(first + CHUNK, problem.n_bags))
-        part_start = None if start is None else start[bags]
-        parts.append(_solve_chunk(problem.take(bags), part_start, max_iter, n_threads))
-    return concatenate(parts)
+    chunks = np.split(np.arange(problem.n_bags), range(CHUNK, problem.n_bags, CHUNK))
+    return concatenate(_solve_chunk(problem.take(bags), max_iter, n_threads) for bags in chunks)
 
 
 def _solve_chunk(
-    problem: HistogramCauchySchwarz | MeanHellinger,
-    start: Array | None,
-    max_iter: int,
-    n_threads: int,
+    problem: HistogramCauchySchwarz | MeanHellinger, max_iter: int, n_threads: int
 ) -> Solution:
-    starts = _starts(problem, start, n_threads)
+    starts = _starts(problem, n_threads)
     n, s = problem.n_bags, len(starts)
     repeated = problem.take(np.tile(np.arange(n), s))
     solved = solve_sqp(
@@ -395,16 +370,14 @@ def _solve_chunk(
     return Solution(*fields)
 
 
-def _starts(
-    problem: HistogramCauchySchwarz | MeanHellinger, start: Array | None, n_threads: int
-) -> list[Array]:
+def _starts(problem: HistogramCauchySchwarz | MeanHellinger, n_threads: int) -> list[Array]:
     n, k = problem.n_bags, problem.n_classes
     match = LeastSquares(problem.templates.reshape(-1, k), problem.targets.reshape(n, -1))
     near = solve_least_squares(match, n_threads=n_threads).prevalence
     # A small share of every class keeps the slopes at the start finite.
     inner = 0.99 * near + 0.01 / k
     corner = 0.5 * inner + 0.5 * np.eye(k)[near.argmax(axis=1)]
-    return [np.full((n, k), 1.0 / k), inner, corner] + ([] if start is None else [start])
+    return [np.full((n, k), 1.0 / k), inner, corner]
 
 
 def ternary_search(
@@ -469,13 +442,9 @@ def _weighted_medians(problem: CdfDistance) -> Array:
         ratio = (problem.targets - problem.templates[:, 0])[:, useful] / d[useful]
     order = np.argsort(ratio, axis=1)
     mass = np.cumsum(weights[useful][order], axis=1)
-    middle = _first_at_least(mass, mass[:, -1:] / 2)
+    middle = np.argmax(mass >= mass[:, -1:] / 2, axis=1)
     chosen = np.take_along_axis(order, middle[:, None], axis=1)
     return np.asarray(np.take_along_axis(ratio, chosen, axis=1)[:, 0])
-
-
-def _first_at_least(rising: Array, level: Array) -> NDArray[np.int64]:
-    return np.asarray(np.argmax(rising >= level, axis=1), dtype=np.int64)
 
 
 def _best_of(
@@ -501,9 +470,13 @@ _PROBLEMS: dict[str, Callable[[Array, Array], HistogramProblem]] = {
 
 @dataclass(frozen=True)
 class MatchHistograms(Matching[HistogramProblem]):
-    """A dissimilarity of histograms that is not convex: DM-CS, and DM-HD without the square."""
+    """A dissimilarity of histograms that is not convex: DM-CS, and DM-HD without the square.
+
+    With ``binary`` it is minimised by ternary search, as in the literature: HDx.
+    """
 
     kind: str
+    binary: bool = False
     interval_source: ClassVar[IntervalSource] = "bootstrap"
 
     def problem(
@@ -516,16 +489,10 @@ class MatchHistograms(Matching[HistogramProblem]):
         return _PROBLEMS[self.kind](templates, targets)
 
     def solve(self, problem: HistogramProblem, n_threads: int = 1) -> Solution:
-        """Return the best of several starts; no certificate exists."""
+        """Return the best of several starts, or of a ternary search; no certificate exists."""
+        if self.binary:
+            return ternary_search(problem.objective, problem.n_bags)
         return solve_nonconvex(problem)
-
-
-class MatchHistogramsBinary(MatchHistograms):
-    """As :class:`MatchHistograms` for two classes, by ternary search as in the literature: HDx."""
-
-    def solve(self, problem: HistogramProblem, n_threads: int = 1) -> Solution:
-        """Return the minimum by ternary search."""
-        return ternary_search(problem.objective, problem.n_bags)
 
 
 @dataclass(frozen=True)
@@ -594,14 +561,13 @@ class MatchThresholds(Matching[LeastSquares]):
 
     def solve(self, problem: LeastSquares, n_threads: int = 1) -> Solution:
         """Return the medians; objective and gap are NaN, because a median solves no problem."""
-        t = len(problem.templates) // 2
-        fpr, tpr = problem.templates[t:].T
+        fpr, tpr = 1.0 - problem.templates[:-1].T
         difference = tpr - fpr
         useful = difference != 0
         n = problem.n_bags
         share = np.full(n, 0.5)  # without a useful threshold every share explains the bag
         if useful.any():
-            ratio = (problem.targets[:, t:] - fpr)[:, useful] / difference[useful]
+            ratio = (1.0 - problem.targets[:, :-1] - fpr)[:, useful] / difference[useful]
             share = np.median(np.clip(ratio, 0.0, 1.0), axis=1)
         unknown, known = np.full(n, np.nan), np.full(n, bool(useful.any()))
         return Solution(

@@ -7,6 +7,7 @@ literature runs it, and the matchings that use them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -24,7 +25,6 @@ from kdey.matching import (
     check_non_negative,
     check_start,
     put_bags,
-    starts_at,
     warn_stalled,
     warn_uninformative,
 )
@@ -79,7 +79,7 @@ class MixtureLikelihood(Problem):
 
     def __post_init__(self) -> None:
         _check_share(self.pseudo_share)
-        rows, log_scales, is_empty = _scale_rows(self.rows)
+        rows, log_scales, is_empty = _scale_rows(self.rows, logs=False)
         if self.log_scales is not None:
             log_scales = self.log_scales + log_scales
         self._set(rows, log_scales, is_empty)
@@ -103,7 +103,7 @@ class MixtureLikelihood(Problem):
         _check_share(pseudo_share)
         problem = cls.__new__(cls)  # the rows need not be checked and scaled again
         vars(problem).update(bags=bags, pseudo_share=pseudo_share)
-        problem._set(*_scale_log_rows(log_rows))
+        problem._set(*_scale_rows(log_rows, logs=True))
         return problem
 
     @property
@@ -233,47 +233,31 @@ def _check_share(pseudo_share: float) -> None:
         raise ValueError(f"pseudo_share must not be negative, got {pseudo_share!r}")
 
 
-def _scale_rows(rows: ArrayLike) -> _ScaledRows:
-    """Divide non-negative rows by their largest entries; ValueError if they are not valid."""
-    scaled = _scale_natively(rows, logs=False)
-    if scaled is not None:
-        return scaled
-    # Rows are divided by their largest entry, so entries may have any finite size.
-    checked = check_non_negative(rows, "rows", (None, None), largest=np.inf)
-    largest = checked.max(axis=1)
-    is_empty = largest == 0
-    largest[is_empty] = 1.0
-    return checked / largest[:, None], np.log(largest), is_empty
-
-
-def _scale_log_rows(log_rows: ArrayLike) -> _ScaledRows:
-    """As :func:`_scale_rows` for the exponentials of ``log_rows``, without underflow."""
-    scaled = _scale_natively(log_rows, logs=True)
-    if scaled is not None:
-        return scaled
-    logs = np.asarray(log_rows, dtype=np.float64)
-    if logs.ndim != 2 or logs.size == 0:
-        raise ValueError(f"log_rows must have shape (pool_size, k), got {logs.shape}")
-    largest = logs.max(axis=1)
+def _scale_rows(rows: ArrayLike, *, logs: bool) -> _ScaledRows:
+    """Divide non-negative rows, or with ``logs`` their exponentials, by their largest entries."""
+    values = np.ascontiguousarray(rows, dtype=np.float64)
+    if native.available() and values.ndim == 2 and values.size:
+        m = len(values)
+        scaled = np.empty(values.shape), np.empty(m), np.empty(m, dtype=np.bool_)
+        # Where the native core refuses them, the lines below say what is wrong.
+        with suppress(ValueError):
+            native.call("kdey_scale_rows", *(values, *values.shape, int(logs)), *scaled)
+            return scaled
+    if not logs:
+        # Rows are divided by their largest entry, so entries may have any finite size.
+        values = check_non_negative(values, "rows", (None, None), largest=np.inf)
+        largest = values.max(axis=1)
+        is_empty = largest == 0
+        largest[is_empty] = 1.0
+        return values / largest[:, None], np.log(largest), is_empty
+    if values.ndim != 2 or values.size == 0:
+        raise ValueError(f"log_rows must have shape (pool_size, k), got {values.shape}")
+    largest = values.max(axis=1)
     if np.isnan(largest).any() or np.isposinf(largest).any():
         raise ValueError("log_rows contains NaN or +inf")
     is_empty = np.isneginf(largest)
     scales = np.where(is_empty, 0.0, largest)
-    return np.exp(logs - scales[:, None]), scales, is_empty
-
-
-def _scale_natively(rows: ArrayLike, *, logs: bool) -> _ScaledRows | None:
-    """Return the rows scaled in one native pass; None if they must be left to NumPy."""
-    values = np.ascontiguousarray(rows, dtype=np.float64)
-    if values.ndim != 2 or values.size == 0 or not native.available():
-        return None
-    m = len(values)
-    scaled = np.empty(values.shape), np.empty(m), np.empty(m, dtype=np.bool_)
-    try:
-        native.call("kdey_scale_rows", *(values, *values.shape, int(logs)), *scaled)
-    except ValueError:  # NumPy says what is wrong with them
-        return None
-    return scaled
+    return np.exp(values - scales[:, None]), scales, is_empty
 
 
 def solve_mixture(
@@ -312,7 +296,8 @@ def solve_mixture(
     solution, positions = blank_solution(*shape), np.flatnonzero(informative)
     if len(positions):
         part = problem.take(positions)
-        solved = _solve_mixture(part, tol, max_iter, starts_at(first, positions), n_threads)
+        from_there = None if first is None else first[positions]
+        solved = _solve_mixture(part, tol, max_iter, from_there, n_threads)
         solution = put_bags(solution, positions, solved)
     return warn_stalled(solution, informative, tol)
 

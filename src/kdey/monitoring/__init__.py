@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
+from kdey._display import count_of
 from kdey._fingerprints import fingerprint
 from kdey._io import write_whole
 from kdey.bags import Array
@@ -34,7 +35,7 @@ from kdey.groups import Request, ScoredTable, answer, score
 from kdey.intervals import Estimate
 from kdey.intervals.checks import ColumnVerdict
 from kdey.model import AnyModel, Fitted, model_of
-from kdey.monitoring.alarms import ALARM_COLUMNS, Alarm, find_alarms
+from kdey.monitoring.alarms import ALARM_COLUMNS, Alarm, find_alarms, metrics_text
 from kdey.monitoring.history import (
     FIT,
     HORIZON,
@@ -48,17 +49,17 @@ from kdey.monitoring.history import (
     update_history,
 )
 from kdey.options import Options
-from kdey.report.drawing import (
+from kdey.report.explorer import Explorer, explore_classes, explore_groups
+from kdey.report.page import (
+    Finding,
     Page,
     Section,
     csv_address,
-    for_screens,
     listed,
     percent,
     render_page,
 )
 from kdey.report.sections import MOST_ROWS, group_records, groups_table
-from kdey.report.share_figures import MOST_CLASSES, Marks, time_figure
 from kdey.report.shown_groups import GroupTable, group_table
 from kdey.report.words import quoted
 from kdey.tables.columns import canonical_text
@@ -74,6 +75,7 @@ __all__ = [
     "Period",
     "find_alarms",
     "history_page",
+    "metrics_text",
     "model_fingerprint",
     "monitor",
     "period_name",
@@ -521,6 +523,8 @@ def _check_same_model(
         )
 
 
+#: Alarms of the newest period that stand on top.
+_MOST_FINDINGS = 8
 #: Kinds of alarms in words.
 _KINDS = {
     "moved": "share moved",
@@ -550,19 +554,24 @@ def history_page(history: History, title: str = "Prevalences over time") -> str:
         raise ValueError("the history has no period: there is nothing to show")
     alarms = find_alarms(history)
     table = _group_table(history)
+    explorer = _explorer(history, table, alarms)
     alarm_rows = [list(alarm.row().values()) for alarm in alarms]
+    first, *more = _lead(history, alarms)
+    tone, heading, ringing = _verdict(history, alarms)
     return render_page(
         Page(
             title=title,
-            lead=_lead(history, alarms),
-            sections=[_alarm_section(history, alarms), _time_section(history, table, alarms)],
+            headline=first,
+            findings=[*_alarm_findings(history, alarms, explorer), *map(Finding, more)],
+            facts={"Checked?": [heading, ringing], "What next?": _next_steps(history, alarms)},
+            tone=tone,
+            sections=[_time_section(table, explorer), _alarm_section(history, alarms)],
             settings=_setting_lines(history),
             downloads={
                 "history.csv": csv_address(*group_records(table)),
                 "alarms.csv": csv_address(ALARM_COLUMNS, alarm_rows),
             },
             created=datetime.now(UTC),
-            verdict=_verdict(history, alarms),
         )
     )
 
@@ -652,7 +661,7 @@ def _verdict(history: History, alarms: Sequence[Alarm]) -> tuple[str, str, str]:
     current = [alarm for alarm in alarms if alarm.period == last]
     if not current:
         return "good", "No alarm.", f"Nothing rings in {last}."
-    return "bad", "Alarm.", " ".join(f"{quoted(str(alarm))}." for alarm in current)
+    return "bad", "Alarm.", f"{count_of(len(current), 'alarm')} in {last}."
 
 
 def _alarm_section(history: History, alarms: Sequence[Alarm]) -> Section:
@@ -689,36 +698,79 @@ def _share(alarm: Alarm, value: float) -> Cell:
     return Cell("–", -1.0) if alarm.kind == FIT else Cell(percent(value), value)
 
 
-def _time_section(history: History, table: GroupTable, alarms: Sequence[Alarm]) -> Section:
-    marks: dict[str, Marks] = {
-        label: (
-            tuple(
-                (_moment(alarm.period), str(alarm))
-                for alarm in alarms
-                if alarm.label == label or not alarm.label
-            ),
-            tuple((b.share, str(b)) for b in history.settings.bounds if b.label == label),
-        )
-        for label in history.labels
+def _explorer(history: History, table: GroupTable, alarms: Sequence[Alarm]) -> Explorer:
+    """Return the table of classes, or of groups, with alarms and bounds in their lines."""
+    newest, labels = table.newest(), history.labels
+    moments = list(dict.fromkeys(table.moment(group) for group in table.groups))
+    if history.by is None:
+        made = explore_classes(newest.groups[0].rows, table, None)
+        places = {("", label): (row, 0) for row, label in enumerate(labels)}
+    else:
+        made = explore_groups(table, newest)
+        numbers = {row: number for number, row in enumerate(made.rows)}
+        places = {
+            (group, label): (numbers[group], code)
+            for group in history.groups
+            for code, label in enumerate(labels)
+        }
+    marks: dict[tuple[int, int], list[int]] = {}
+    ringing: dict[int, list[Alarm]] = {}
+    for alarm in alarms:
+        for label in [alarm.label] if alarm.label else labels:
+            place = places[alarm.group, label]
+            marks.setdefault(place, []).append(moments.index(_moment(alarm.period)))
+            ringing.setdefault(place[0], []).append(alarm)
+    bounds = {
+        place: [bound.share for bound in history.settings.bounds if bound.label == label]
+        for (_, label), place in places.items()
     }
-    marked = {label: mark for label, mark in marks.items() if any(mark)}
-    caption = (
-        "Estimates with their intervals; the dotted line is the share in training. Red lines are "
-        "alarms, dashed lines are bounds."
+    last = history.names[-1]
+    latest = [ringing[row][-1].period if row in ringing else "" for row in range(len(made.rows))]
+    return replace(
+        made,
+        marks=marks,
+        bounds={place: shares for place, shares in bounds.items() if shares},
+        flags=["alarm" if period == last else "" for period in latest],
+        notes=[f"alarm in {period}" if period not in ("", last) else "" for period in latest],
+        share_name=f"newest estimate, {last},",
+        mark_name="alarm",
     )
-    if len(table.classes) > MOST_CLASSES:
-        caption += f" {MOST_CLASSES} of {len(table.classes)} classes are drawn."
-    words = []
-    newest = GroupTable(table.by, table.time, tuple(reversed(table.groups)))
+
+
+def _alarm_findings(history: History, alarms: Sequence[Alarm], explorer: Explorer) -> list[Finding]:
+    """Return the alarms of the newest period, each with a link to the row that shows it."""
+    findings = []
+    for alarm in [alarm for alarm in alarms if alarm.period == history.names[-1]]:
+        name = alarm.group or alarm.label
+        link = {name: explorer.link(list(explorer.rows).index(name))} if name else {}
+        findings.append(Finding(f"{quoted(str(alarm))}.", link, alarm.label))
+    return findings[:_MOST_FINDINGS]
+
+
+def _next_steps(history: History, alarms: Sequence[Alarm]) -> list[str]:
+    """Return what to do about the alarms of the newest period."""
+    kinds = {alarm.kind for alarm in alarms if alarm.period == history.names[-1]}
+    if not kinds:
+        return ["Send the next period when it is there."]
+    if kinds & {FIT, "accuracy"}:
+        return ["Look at some of the newest records by hand: the classes may have changed."]
+    return ["Find out what changed; from here on, shares are compared with those since the alarm."]
+
+
+def _time_section(table: GroupTable, explorer: Explorer) -> Section:
+    words = [
+        "Estimates with their intervals. In the lines over time, red dashes are alarms and other "
+        "dashes are bounds."
+    ]
+    newest = replace(table, groups=tuple(reversed(table.groups)))
     n_rows = sum(len(group.rows) for group in table.groups)
     if n_rows > MOST_ROWS:
         words.append(
-            f"The table shows the newest {MOST_ROWS:,} of {n_rows:,} rows; all are in the file "
-            "history.csv below."
+            f"The table of periods shows the newest {MOST_ROWS:,} of {n_rows:,} rows; all are in "
+            "the file history.csv below."
         )
-    figure = for_screens(caption, time_figure, table, marked)
     rows = groups_table(newest, "Shares by period, the newest first")
-    return Section("time", "Shares over time", words, [figure], [rows], filtered=True)
+    return Section("time", "Shares over time", words, explorer, tables=[rows])
 
 
 def _setting_lines(history: History) -> list[tuple[str, str]]:

@@ -53,8 +53,12 @@ than 100 periods after the start, the statistics look back 100 periods.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import xlogy
@@ -67,7 +71,6 @@ from kdey.monitoring.history import (
     FIT,
     HORIZON,
     MOVED,
-    Bound,
     History,
     Period,
 )
@@ -95,7 +98,8 @@ class Series:
     fluctuation : float
         Standard deviation of the true share from period to period that counts as ordinary.
     draws : array of shape (T, d)
-        Draws of the template error, which all periods have in common.
+        Draws of the template error, which all periods have in common; without rows if they are not
+        known of every period.
     """
 
     shares: Array
@@ -112,22 +116,9 @@ class Series:
     def part(self, start: int, stop: int) -> Series:
         """Return the periods from ``start`` to ``stop``, which is not included."""
         run = slice(start, stop)
-        return Series(
-            self.shares[run],
-            self.sizes[run],
-            self.noise[run],
-            self.template[run],
-            self.fluctuation,
-            self.draws[run],
-        )
-
-    def mean(self) -> float:
-        """Return the mean share, by the numbers of instances."""
-        return float(self.sizes @ self.shares / self.sizes.sum())
-
-    def mean_noise(self) -> float:
-        """Return the mean noise, by the numbers of instances."""
-        return float(self.sizes @ self.noise / self.sizes.sum())
+        shares, sizes, noise = self.shares[run], self.sizes[run], self.noise[run]
+        draws = self.draws[run]
+        return Series(shares, sizes, noise, self.template[run], self.fluctuation, draws)
 
 
 #: The largest statistic at one period, positive where the share has risen or is above the bound;
@@ -164,12 +155,10 @@ def moved_signal(series: Series) -> Signal | None:
     series : Series
         Periods since the last alarm. At least two are needed.
     """
-    first = max(0, len(series) - HORIZON)
-    seen = series.part(first, len(series))
-    if len(seen) < 2:
+    if len(series) < 2:
         return None
-    stretch, sizes = _trials(seen, seen.mean())
-    q = (seen.shares + stretch) / (1.0 + 2.0 * stretch)
+    stretch, sizes = _trials(series, float(series.sizes @ series.shares / series.sizes.sum()))
+    q = (series.shares + stretch) / (1.0 + 2.0 * stretch)
     trials, successes = np.cumsum(sizes), np.cumsum(sizes * q)
     before, after = trials[:-1], trials[-1] - trials[:-1]
     low, high = successes[:-1] / before, (successes[-1] - successes[:-1]) / after
@@ -177,18 +166,18 @@ def moved_signal(series: Series) -> Signal | None:
     deviance = _deviance(before, low, overall) + _deviance(after, high, overall)
     variance = overall * (1.0 - overall) * (1.0 / before + 1.0 / after)
     statistics = np.minimum(np.sqrt(deviance), np.abs(high - low) / np.sqrt(variance))
-    if seen.draws.size:
-        drawn = np.cumsum(sizes[:, None] * seen.draws, axis=0) / (1.0 + 2.0 * stretch)
+    if series.draws.size:
+        drawn = np.cumsum(sizes[:, None] * series.draws, axis=0) / (1.0 + 2.0 * stretch)
         errors = drawn[:-1] / before[:, None] - (drawn[-1] - drawn[:-1]) / after[:, None]
         statistics /= np.sqrt(1.0 + np.mean(errors**2, axis=1) / variance)
     change = int(np.argmax(statistics))
     # Means of the stretched shares, back on the scale of shares.
     old, new = (float(v * (1.0 + 2.0 * stretch) - stretch) for v in (low[change], high[change]))
-    return float(statistics[change] * np.sign(new - old)), first + change + 1, old, new
+    return float(statistics[change] * np.sign(new - old)), change + 1, old, new
 
 
-def beyond_signal(series: Series, bound: float) -> Signal | None:
-    """Return the strongest sign at the last period that the share is above a bound; None: none.
+def beyond_signal(series: Series, bound: float) -> Signal:
+    """Return the strongest sign at the last period that the share is above a bound.
 
     Parameters
     ----------
@@ -196,14 +185,10 @@ def beyond_signal(series: Series, bound: float) -> Signal | None:
         Periods since the last alarm.
     bound : float in (0, 1)
     """
-    first = max(0, len(series) - HORIZON)
-    seen = series.part(first, len(series))
-    if not len(seen):
-        return None
-    stretch, sizes = _trials(seen, bound)
-    q = (seen.shares + stretch) / (1.0 + 2.0 * stretch)
+    stretch, sizes = _trials(series, bound)
+    q = (series.shares + stretch) / (1.0 + 2.0 * stretch)
     trials, successes = np.cumsum(sizes[::-1]), np.cumsum((sizes * q)[::-1])
-    template = np.cumsum((sizes * seen.template)[::-1]) / trials
+    template = np.cumsum((sizes * series.template)[::-1]) / trials
     unit = bound * (1.0 - bound) + stretch * (1.0 + stretch)
     effective = 1.0 / (1.0 / trials + template / unit)
     means = successes / trials
@@ -213,11 +198,11 @@ def beyond_signal(series: Series, bound: float) -> Signal | None:
     statistics *= np.sign(means - expected)
     length = int(np.argmax(statistics))
     after = float(means[length] * (1.0 + 2.0 * stretch) - stretch)
-    return float(statistics[length]), first + len(seen) - 1 - length, bound, after
+    return float(statistics[length]), len(series) - 1 - length, bound, after
 
 
-def accuracy_signal(series: Series, bound: float) -> Signal | None:
-    """Return the strongest sign at the last period that the accuracy is below a bound; None: none.
+def accuracy_signal(series: Series, bound: float) -> Signal:
+    """Return the strongest sign at the last period that the accuracy is below a bound.
 
     Parameters
     ----------
@@ -225,26 +210,21 @@ def accuracy_signal(series: Series, bound: float) -> Signal | None:
         Accuracies of the periods since the last alarm.
     bound : float in (0, 1)
     """
-    first = max(0, len(series) - HORIZON)
-    seen = series.part(first, len(series))
-    if not len(seen):
-        return None
-    sizes = np.cumsum(seen.sizes[::-1])
+    sizes = np.cumsum(series.sizes[::-1])
     means, noise, template = (
-        np.cumsum((seen.sizes * values)[::-1]) / sizes
-        for values in (seen.shares, seen.noise, seen.template)
+        np.cumsum((series.sizes * values)[::-1]) / sizes
+        for values in (series.shares, series.noise, series.template)
     )
     statistics = (bound - means) / np.sqrt(np.maximum(noise / sizes + template, 1e-12))
     length = int(np.argmax(statistics))
-    start = first + len(seen) - 1 - length
-    return float(statistics[length]), start, bound, float(means[length])
+    return float(statistics[length]), len(series) - 1 - length, bound, float(means[length])
 
 
 def _trials(series: Series, share: float) -> tuple[float, Array]:
     """Return s' and the numbers of trials of the periods if the class has a given share."""
-    noise = max(series.mean_noise(), 0.0)
-    stretch = (np.sqrt(1.0 + 4.0 * noise) - 1.0) / 2.0
     total = series.sizes.sum()
+    noise = max(float(series.sizes @ series.noise / total), 0.0)
+    stretch = (np.sqrt(1.0 + 4.0 * noise) - 1.0) / 2.0
     # Half an instance more, so that a class that was never there has a variance.
     p = min(max((share * total + 0.5) / (total + 1.0), 0.0), 1.0)
     unit = p * (1.0 - p) + noise
@@ -357,28 +337,90 @@ def find_alarms(history: History) -> list[Alarm]:
 
 def _group_alarms(history: History, group: str, n_groups: int) -> list[Alarm]:
     """Return the alarms of one of n groups."""
-    settings, k = history.settings, len(history.classes)
+    settings, alarms = history.settings, list[Alarm]()
     own = [period for period in history.periods if period.group == group]
-    # The shares of two classes move together.
-    watched = range(k) if k > 2 else range(k - 1, k)
-    alarms: list[Alarm] = []
     if settings.check_fit:
         levels = settings.fit_levels(n_groups)
         alarms = _fit_alarms(own, *levels)
         # A period that fits badly is no evidence of anything else, whether or not it rings.
         own = [period for period in own if not _is_misfit(period, max(levels))]
-
-    def limit_for(kind: str, n_streams: int) -> float:
-        return limit_of(settings.chance(kind, n_streams * n_groups), moved=kind == MOVED)
-
-    for periods in _spans(own):
-        for code in watched:
-            alarms += _moved_alarms(history, periods, code, limit_for(MOVED, len(watched)))
-        for bound in settings.bounds:
-            alarms += _bound_alarms(history, periods, bound, limit_for(BOUND, len(settings.bounds)))
-        if settings.accuracy_below is not None:
-            alarms += _accuracy_alarms(periods, settings.accuracy_below, limit_for(ACCURACY, 1))
+    for stream in (stream for span in _spans(own) for stream in _streams(history, span)):
+        kind, names = stream.kind, [period.name for period in stream.periods]
+        chance = settings.chance(kind, stream.n_streams * n_groups)
+        limit = limit_of(chance, moved=kind == MOVED)
+        for last, first, signal in rings(stream.series, stream.signal, limit, kind == MOVED):
+            shares = (1.0 - s if stream.is_mirrored else s for s in signal[2:])
+            before, after = (min(max(share, 0.0), 1.0) for share in shares)
+            about = (names[last], kind, stream.label, names[first])
+            alarms.append(Alarm(*about, before, after, abs(signal[0]), limit))
     return [replace(alarm, group=group) for alarm in alarms]
+
+
+def rings(
+    series: Series, signal_of: Callable[[Series], Signal | None], limit: float, moved: bool
+) -> Iterator[tuple[int, int, Signal]]:
+    """Yield the period of each alarm of a stream, the first one of its window, and its signal.
+
+    Parameters
+    ----------
+    series : Series
+    signal_of : callable
+        Of the periods since the last alarm, at most ``HORIZON``.
+    limit : float
+    moved : bool
+        Whether the stream goes on from the change, and otherwise from the next period; a share may
+        have moved to either side.
+    """
+    start = 0
+    for stop in range(1, len(series) + 1):
+        begin = max(start, stop - HORIZON)
+        signal = signal_of(series.part(begin, stop)) if start < stop else None
+        if signal is None or (abs(signal[0]) if moved else signal[0]) <= limit:
+            continue
+        first = begin + signal[1]
+        yield stop - 1, first, signal
+        start = first if moved else stop
+
+
+class _Stream(NamedTuple):
+    """What is watched of one span: periods with their numbers, and the signal in them."""
+
+    kind: str
+    label: str
+    periods: Sequence[Period]
+    series: Series
+    signal: Callable[[Series], Signal | None]
+    n_streams: int
+    is_mirrored: bool = False
+
+
+def _streams(history: History, periods: Sequence[Period]) -> Iterator[_Stream]:
+    """Yield what is watched of periods of one model."""
+    settings, labels = history.settings, history.labels
+    # The shares of two classes move together.
+    watched = labels if len(labels) > 2 else labels[-1:]
+    for label in watched:
+        series = _series(periods, labels.index(label), settings.fluctuation)
+        yield _Stream(MOVED, label, periods, series, moved_signal, len(watched))
+    for bound in settings.bounds:
+        series, share = (
+            _series(periods, labels.index(bound.label), settings.fluctuation),
+            bound.share,
+        )
+        is_below = bound.side != ABOVE
+        if is_below:  # A share below b is one of the other classes above 1 - b.
+            series, share = replace(series, shares=1.0 - series.shares), 1.0 - share
+        signal = partial(beyond_signal, bound=share)
+        n_bounds = len(settings.bounds)
+        yield _Stream(BOUND, bound.label, periods, series, signal, n_bounds, is_below)
+    if settings.accuracy_below is not None:
+        known = [period for period in periods if np.isfinite(period.accuracy_noise)]
+        rows = [
+            (p.accuracy, p.effective_size, p.accuracy_noise, p.accuracy_template) for p in known
+        ]
+        series = Series(*np.array(rows).reshape(-1, 4).T)
+        signal = partial(accuracy_signal, bound=settings.accuracy_below)
+        yield _Stream(ACCURACY, "", known, series, signal, 1)
 
 
 def _spans(periods: Sequence[Period]) -> list[list[Period]]:
@@ -392,82 +434,6 @@ def _spans(periods: Sequence[Period]) -> list[list[Period]]:
         else:
             spans.append([period])
     return spans
-
-
-def _moved_alarms(
-    history: History, periods: Sequence[Period], code: int, limit: float
-) -> list[Alarm]:
-    series = _series(periods, code, history.settings.fluctuation)
-    alarms, start, stop = [], 0, 2
-    while stop <= len(series):
-        signal = moved_signal(series.part(start, stop))
-        if signal is not None and abs(signal[0]) > limit:
-            statistic, first, before, after = signal
-            start += first
-            alarms.append(
-                Alarm(
-                    periods[stop - 1].name,
-                    MOVED,
-                    history.labels[code],
-                    periods[start].name,
-                    _share(before),
-                    _share(after),
-                    abs(statistic),
-                    limit,
-                )
-            )
-        stop += 1
-    return alarms
-
-
-def _bound_alarms(
-    history: History, periods: Sequence[Period], bound: Bound, limit: float
-) -> list[Alarm]:
-    code = history.labels.index(bound.label)
-    is_above = bound.side == ABOVE
-    series = _series(periods, code, history.settings.fluctuation)
-    if not is_above:  # A share below b is one of the other classes above 1 - b.
-        series = replace(series, shares=1.0 - series.shares)
-    share = bound.share if is_above else 1.0 - bound.share
-    alarms, start = [], 0
-    for stop in range(1, len(series) + 1):
-        signal = beyond_signal(series.part(start, stop), share)
-        if signal is not None and signal[0] > limit:
-            statistic, first, _, after = signal
-            alarms.append(
-                Alarm(
-                    periods[stop - 1].name,
-                    BOUND,
-                    bound.label,
-                    periods[start + first].name,
-                    bound.share,
-                    _share(after if is_above else 1.0 - after),
-                    statistic,
-                    limit,
-                )
-            )
-            start = stop
-    return alarms
-
-
-def _accuracy_alarms(periods: Sequence[Period], bound: float, limit: float) -> list[Alarm]:
-    known = [period for period in periods if np.isfinite(period.accuracy_noise)]
-    columns = [(p.accuracy, p.effective_size, p.accuracy_noise, p.accuracy_template) for p in known]
-    series = Series(*np.array(columns).reshape(-1, 4).T)
-    alarms, start = [], 0
-    for stop in range(1, len(known) + 1):
-        signal = accuracy_signal(series.part(start, stop), bound)
-        if signal is not None and signal[0] > limit:
-            statistic, first, _, after = signal
-            since = known[start + first].name
-            alarms.append(
-                Alarm(
-                    *(known[stop - 1].name, ACCURACY, "", since),
-                    *(bound, _share(after), statistic, limit),
-                )
-            )
-            start = stop
-    return alarms
 
 
 def _is_misfit(period: Period, level: float) -> bool:
@@ -490,29 +456,81 @@ def _fit_alarms(periods: Sequence[Period], level: float, twice: float) -> list[A
 
 
 def _series(periods: Sequence[Period], code: int, fluctuation: float) -> Series:
-    def column(name: str) -> Array:
-        return np.array([getattr(period, name)[code] for period in periods])
-
-    return Series(
-        column("share"),
-        np.array([period.effective_size for period in periods]),
-        column("noise"),
-        column("template_variance"),
-        fluctuation,
-        _draws(periods, code),
+    sizes, draws = np.array([period.effective_size for period in periods]), np.zeros((0, 0))
+    shares, noise, template = (
+        np.array([getattr(period, name)[code] for period in periods])
+        for name in ("share", "noise", "template_variance")
     )
-
-
-def _draws(periods: Sequence[Period], code: int) -> Array:
-    """Return the draws of the template error of a class, (T, d); d = 0 where some are not known."""
-    if any(not period.template_draws.size for period in periods):
-        return np.zeros((len(periods), 0))
-    return np.array([period.template_draws[code] for period in periods], dtype=np.float64)
-
-
-def _share(value: float) -> float:
-    return float(min(max(value, 0.0), 1.0))
+    if all(period.template_draws.size for period in periods):
+        draws = np.array([period.template_draws[code] for period in periods], dtype=np.float64)
+    return Series(shares, sizes, noise, template, fluctuation, draws)
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+def metrics_text(history: History) -> str:
+    """Return what is known of the newest period as OpenMetrics text, for Prometheus and others.
+
+    Parameters
+    ----------
+    history : History
+
+    Returns
+    -------
+    str
+        Gauges by ``class`` and, where there are groups, by ``group``: ``kdey_share`` with the ends
+        of its interval, ``kdey_rows``, ``kdey_fit_p_value`` and ``kdey_accuracy`` where these are
+        watched, ``kdey_alarms`` that ring, by ``kind``, ``kdey_periods`` and, of dates,
+        ``kdey_newest_period_seconds``.
+    """
+    settings, names = history.settings, history.names
+    newest = [
+        ({} if history.by is None else {"group": period.group}, period)
+        for period in history.periods
+        if period.name == names[-1]
+    ]
+    rung = Counter((a.kind, a.group) for a in find_alarms(history) if a.period == names[-1])
+    lines: list[str] = []
+
+    def gauge(name: str, text: str, samples: Iterable[tuple[dict[str, str], float]]) -> None:
+        lines.extend([f"# TYPE kdey_{name} gauge", f"# HELP kdey_{name} {text}"])
+        for labels, value in samples:
+            number = "NaN" if np.isnan(value) else repr(float(value))
+            lines.append(f"kdey_{name}{_label_set(labels)} {number}")
+
+    for name, attribute, text in (
+        ("share", "estimate", "Estimated share of the class in the newest period."),
+        ("share_low", "low", "Lower end of the interval of the share."),
+        ("share_high", "high", "Upper end of the interval of the share."),
+    ):
+        parts = ((labels, getattr(period, attribute)) for labels, period in newest)
+        classes = history.labels
+        gauge(
+            name,
+            text,
+            (({"class": c, **g}, v) for g, p in parts for c, v in zip(classes, p, strict=True)),
+        )
+    gauge("rows", "Rows of the newest period.", ((g, p.n) for g, p in newest))
+    if settings.check_fit:
+        text = "P-value of the check that the rows are a mixture of the training classes."
+        gauge("fit_p_value", text, ((g, p.fit_p_value) for g, p in newest))
+    if settings.accuracy_below is not None:
+        text = "Accuracy that the classifier is expected to have."
+        gauge("accuracy", text, ((g, p.accuracy) for g, p in newest))
+    counts = (({"kind": k, **g}, rung[k, p.group]) for g, p in newest for k in settings.kinds)
+    gauge("alarms", "Alarms that ring in the newest period.", counts)
+    gauge("periods", "Periods of the history.", [({}, len(history))])
+    if newest and "-" in names[-1][1:]:
+        begins = datetime.fromisoformat(names[-1]).replace(tzinfo=UTC)
+        text = "When the newest period begins, in seconds since 1970."
+        gauge("newest_period_seconds", text, [({}, begins.timestamp())])
+    return "\n".join([*lines, "# EOF", ""])
+
+
+def _label_set(labels: Mapping[str, str]) -> str:
+    """Return labels in the notation of OpenMetrics, which escapes three characters."""
+    escapes = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+    texts = [f'{name}="{value.translate(escapes)}"' for name, value in labels.items()]
+    return f"{{{','.join(texts)}}}" if texts else ""

@@ -27,9 +27,8 @@ import math
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
@@ -341,7 +340,6 @@ _ONLY: dict[str, tuple[type, ...]] = {
 }
 
 
-@dataclass(frozen=True)
 class Parts:
     """The objects that a tree refers to by number, and the types that may be created.
 
@@ -351,13 +349,17 @@ class Parts:
         Arrays whose dtype contains no Python objects.
     foreign : list
         Objects of other libraries (classifiers).
-    trusted : frozenset of str
+    trusted : set of str
         Names of types outside kdey that may be created, as "module:Class".
     """
 
-    arrays: list[NDArray[Any]] = field(default_factory=list)
-    foreign: list[Any] = field(default_factory=list)
-    trusted: frozenset[str] = frozenset()
+    def __init__(
+        self,
+        arrays: Iterable[NDArray[Any]] = (),
+        foreign: Iterable[Any] = (),
+        trusted: Iterable[str] = (),
+    ) -> None:
+        self.arrays, self.foreign, self.trusted = list(arrays), list(foreign), set(trusted)
 
 
 def encode(value: Any, parts: Parts, where: str = "quantifier") -> Node:

@@ -14,6 +14,7 @@ from kdey.plots.estimate_displays import (
     RegionDisplay,
     ReliabilityDisplay,
     SimplexDisplay,
+    write_figures,
 )
 from kdey.plots.method_displays import (
     BiasDisplay,
@@ -39,4 +40,5 @@ __all__ = [
     "SensitivityDisplay",
     "SimplexDisplay",
     "TuningDisplay",
+    "write_figures",
 ]

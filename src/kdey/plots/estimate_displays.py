@@ -4,30 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kdey.bags import Array
+from kdey.diagnostics import FitCheck
 from kdey.intervals import Estimate, Estimates
+from kdey.intervals.region import Region
 from kdey.kernels import class_log_sums
-from kdey.model import bag_posteriors, training_of
+from kdey.model import bag_posteriors, kept_training, training_of
 from kdey.plots.style import (
+    DPI,
     REFERENCE,
     TRAINING_COLOUR,
     Display,
+    DisplayOf,
     add_legend_above,
     axes_or_new,
     draw_band,
+    file_style,
     label_in_percent,
     literal_text,
     name_corners,
     need_mpltern,
     pyplot,
+    remove_clutter,
     ternary,
 )
-from kdey.report.drawing import CLAIMED, COLOURS, OBSERVED, SHARES
+from kdey.report.page import CLAIMED, COLOURS, OBSERVED, SHARES
 from kdey.report.shown_groups import (
     ClassRow,
     Group,
@@ -37,22 +45,17 @@ from kdey.report.shown_groups import (
     group_table,
     position,
 )
-from kdey.report.technical import (
-    Reliability,
-    region_border,
-    region_middle,
-    reliability,
-    simplex_cells,
-)
+from kdey.report.technical import Reliability, reliability
 from kdey.simplex import check_posteriors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from kdey.diagnostics import FitCheck, Identifiability
+    from kdey.diagnostics import Identifiability
     from kdey.intervals import Sensitivity
     from kdey.quantifiers import AggregativeQuantifier
     from kdey.quantifiers.base import BaseQuantifier
+    from kdey.report import Report
 
 
 #: Marks that stand beside the estimate: attribute, marker, colour.
@@ -63,6 +66,10 @@ _COMPARED = (
 )
 #: Classes drawn where none are named: those with the largest shares.
 _MOST_CLASSES = 8
+#: Series that have a panel each, and panels beside each other.
+_MOST_PANELS, _COLUMNS = 12, 4
+#: Groups that are drawn in a file, and what files may be.
+_MOST_ROWS, _FORMATS = 40, ("svg", "png", "pdf")
 
 
 @dataclass(eq=False)
@@ -146,15 +153,14 @@ def _column(rows: Sequence[ClassRow], name: str) -> Any:
     return np.array([getattr(row, name) for row in rows], dtype=np.float64)
 
 
-@dataclass(eq=False)
-class PrevalenceOverTimeDisplay(Display):
+class PrevalenceOverTimeDisplay(DisplayOf[GroupTable]):
     """Prevalence over time.
 
     Made by :meth:`from_results`; needs matplotlib (``pip install 'kdey[plot]'``).
 
     Attributes
     ----------
-    table : GroupTable
+    shown : GroupTable
     ax_, figure_ : matplotlib objects, after :meth:`plot`
 
     See Also
@@ -175,8 +181,6 @@ class PrevalenceOverTimeDisplay(Display):
     >>> len(display.ax_.lines)
     3
     """
-
-    table: GroupTable
 
     @classmethod
     def from_results(
@@ -231,20 +235,58 @@ class PrevalenceOverTimeDisplay(Display):
         classes: Sequence[str] | None = None,
         series: str | None = None,
     ) -> Self:
-        """Draw the lines of one series on ``ax`` or a new figure.
+        """Draw the lines of one series on ``ax`` or a new figure, or a panel for each.
 
         Parameters
         ----------
+        ax : matplotlib axes, optional
+            For one series.
         classes : names of classes, by default the eight with the largest shares
         series : str, optional
-            Which one, where there are further keys: their values joined by commas.
+            Which one, where there are further keys: their values joined by commas. By default the
+            twelve with the most instances have a panel each, on one scale.
         """
+        if series is None and ax is None and len(self.shown.series) > 1:
+            return self._draw_panels(self._classes(classes))
         ax = axes_or_new(ax, (7.2, 3.8))
-        groups = self._series(series)
-        moments = [self.table.moment(group) for group in groups]
+        self._draw(ax, self._series(series), self._classes(classes))
+        ax.set_title(literal_text(series or ""))
+        return self._drawn_on(ax, legend=True)
+
+    def _draw_panels(self, classes: Sequence[str]) -> Self:
+        """Draw a panel for each of the largest series."""
+        sizes = {name: sum(g.n for g in groups) for name, groups in self.shown.series.items()}
+        largest = sorted(sizes, key=lambda name: -sizes[name])[:_MOST_PANELS]
+        names = [name for name in sizes if name in largest]
+        rows = -(-len(names) // _COLUMNS)
+        size = (2.6 * _COLUMNS, 1.9 * rows + 0.6)
+        figure, axes = pyplot().subplots(
+            rows,
+            _COLUMNS,
+            figsize=size,
+            layout="constrained",
+            sharex=True,
+            sharey=True,
+            squeeze=False,
+        )
+        for ax in axes.flat[len(names) :]:
+            ax.axis("off")
+        for ax, name in zip(axes.flat, names, strict=False):
+            self._draw(ax, self.shown.series[name], classes)
+            ax.set_title(literal_text(name), fontsize="small")
+            ax.label_outer()
+            remove_clutter(ax)
+        handles, labels = axes.flat[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
+        self.ax_, self.figure_ = axes.flat[0], figure
+        return self
+
+    def _draw(self, ax: Any, groups: Sequence[Group], classes: Sequence[str]) -> None:
+        """Draw the lines of classes over the times of some groups."""
+        moments = [self.shown.moment(group) for group in groups]
         dated = all(position(moment) is not None for moment in moments)
         places: Any = moments if dated else np.arange(len(moments))
-        for number, name in enumerate(self._classes(classes)):
+        for number, name in enumerate(classes):
             rows = [group.by_class.get(name) for group in groups]
             low, middle, high = (
                 np.array([getattr(row, part, None) for row in rows], dtype=np.float64)
@@ -259,14 +301,12 @@ class PrevalenceOverTimeDisplay(Display):
             ax.set_xticks(
                 places, [literal_text(moment) for moment in moments], rotation=30, ha="right"
             )
-        ax.set(xlabel=literal_text(self.table.time), ylabel="prevalence", ylim=(0, None))
-        ax.set_title(literal_text(series or ""))
+        ax.set(xlabel=literal_text(self.shown.time), ylabel="prevalence", ylim=(0, None))
         label_in_percent(ax.yaxis)
         ax.tick_params(axis="x", labelrotation=30)
-        return self._drawn_on(ax, legend=True)
 
     def _series(self, name: str | None) -> list[Group]:
-        series = self.table.series
+        series = self.shown.series
         if name is None and len(series) == 1:
             return next(iter(series.values()))
         if name not in series:
@@ -276,19 +316,19 @@ class PrevalenceOverTimeDisplay(Display):
     def _classes(self, names: Sequence[Any] | None) -> Sequence[str]:
         if names is not None:
             chosen = [str(name) for name in names]
-            unknown = [name for name in chosen if name not in self.table.classes]
+            unknown = [name for name in chosen if name not in self.shown.classes]
             if unknown:
                 raise ValueError(f"classes has {unknown[0]!r}, which the groups do not have")
             return chosen
-        peaks = dict.fromkeys(self.table.classes, 0.0)
-        for group in self.table.groups:
+        peaks = dict.fromkeys(self.shown.classes, 0.0)
+        for group in self.shown.groups:
             for row in group.rows:
                 peaks[row.name] = max(peaks[row.name], row.estimate or 0.0)
         return sorted(peaks, key=lambda name: -peaks[name])[:_MOST_CLASSES]
 
 
 @dataclass(eq=False)
-class RegionDisplay:
+class RegionDisplay(Display):
     """Estimates of three classes with their joint confidence regions, in one triangle.
 
     Made by :meth:`from_estimate` or :meth:`from_estimates`; needs matplotlib and mpltern
@@ -343,7 +383,8 @@ class RegionDisplay:
             ax = figure.add_subplot(projection="ternary")
         for number, (name, estimate) in enumerate(self.estimates.items()):
             colour = COLOURS[number % len(COLOURS)]
-            border = region_border(estimate.region, region_middle(estimate))
+            middle = estimate.estimate if estimate.corrected is None else estimate.corrected
+            border = region_border(estimate.region, middle)
             if border is not None:
                 ax.fill(*ternary(border), color=colour, alpha=0.25, linewidth=0)
             label = f"{literal_text(name)}, {100 * estimate.confidence:g} % region"
@@ -372,12 +413,43 @@ class RegionDisplay:
         return all_classes[0]
 
 
+#: Directions in which the border of the joint region is searched.
+_RAYS = 120
+#: Shares of the middle of the simplex that are mixed into the point where rays start, if possible.
+_INWARD = (0.1, 0.03, 0.01)
+
+
+def region_border(region: Region, inside: Array) -> Array | None:
+    """Return points (n, 3) on the border of a region around a point of it; None if it is outside.
+
+    Bisection finds the last place inside along each ray from the point; rays end at the border of
+    the simplex.
+    """
+    if not region.contains(inside):
+        return None
+    # From a point on an edge of the simplex hardly any ray runs along it: start further inside.
+    starts = ((1.0 - share) * inside + share / 3.0 for share in _INWARD)
+    inside = next((start for start in starts if region.contains(start)), inside)
+    angles = np.linspace(0.0, 2 * np.pi, _RAYS, endpoint=False)
+    plane = np.array([[1.0, -1.0, 0.0], [1.0, 1.0, -2.0]]) / np.sqrt([[2.0], [6.0]])
+    rays = np.stack([np.cos(angles), np.sin(angles)], axis=1) @ plane
+    falling = rays < 0
+    ends = np.where(falling, inside / np.where(falling, -rays, 1.0), np.inf).min(axis=1)
+    near, far = np.zeros(_RAYS), ends
+    for _ in range(30):
+        middle = (near + far) / 2
+        points = np.clip(inside + middle[:, None] * rays, 0.0, None)
+        inside_region = region.contains(points / points.sum(axis=1, keepdims=True))
+        near = np.where(inside_region, middle, near)
+        far = np.where(inside_region, far, middle)
+    return np.asarray(np.clip(inside + near[:, None] * rays, 0.0, 1.0))
+
+
 _COLOUR_MAPS = ("Blues", "Oranges", "Greens")
 _STEPS, _MOST_POINTS = 60, 400
 
 
-@dataclass(eq=False)
-class ReliabilityDisplay(Display):
+class ReliabilityDisplay(DisplayOf[Reliability]):
     """The reliability curve with an interval for each bin.
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`; needs matplotlib
@@ -385,7 +457,7 @@ class ReliabilityDisplay(Display):
 
     Attributes
     ----------
-    curve : Reliability
+    shown : Reliability
     ax_, figure_ : matplotlib objects, after :meth:`plot`
 
     See Also
@@ -403,8 +475,6 @@ class ReliabilityDisplay(Display):
     >>> display.figure_ is display.ax_.figure
     True
     """
-
-    curve: Reliability
 
     @classmethod
     def from_estimator(
@@ -424,7 +494,7 @@ class ReliabilityDisplay(Display):
     def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw the curve on ``ax`` or a new figure."""
         ax = axes_or_new(ax, (4.4, 4.2))
-        curve = self.curve
+        curve = self.shown
         low = np.floor(10 * min(curve.claimed[0], curve.low.min(), 0.9)) / 10
         ax.plot([low, 1], [low, 1], **REFERENCE)
         ax.vlines(curve.claimed, curve.low, curve.high, color=COLOURS[0], alpha=0.5, linewidth=2)
@@ -437,7 +507,7 @@ class ReliabilityDisplay(Display):
 
 
 @dataclass(eq=False)
-class SimplexDisplay:
+class SimplexDisplay(Display):
     """A triangle for each training class and for each bag: kernel density and points.
 
     Made by :meth:`from_estimator`; needs matplotlib and mpltern (``pip install 'kdey[plot]'``).
@@ -528,6 +598,18 @@ class SimplexDisplay:
         ax.set_title(literal_text(name), fontsize="medium", pad=22)
 
 
+def simplex_cells(steps: int) -> Array:
+    """Return the small triangles of the three-class simplex, shape (steps^2, 3, 3)."""
+    upright = [[(i + 1, j), (i, j + 1), (i, j)] for i in range(steps) for j in range(steps - i)]
+    turned = [
+        [(i + 1, j), (i, j + 1), (i + 1, j + 1)]
+        for i in range(steps - 1)
+        for j in range(steps - 1 - i)
+    ]
+    two = np.array(upright + turned, dtype=np.float64) / steps
+    return np.concatenate([two, 1.0 - two.sum(axis=2, keepdims=True)], axis=2)
+
+
 def _grid() -> Array:
     """Return the corners of all cells of the simplex, each once, shape (n, 3)."""
     two = np.unique(simplex_cells(_STEPS)[..., :2].reshape(-1, 2), axis=0)
@@ -538,15 +620,14 @@ def _floats(points: Any) -> Array:
     return np.asarray(points, dtype=np.float64)
 
 
-@dataclass(eq=False)
-class FitCheckDisplay(Display):
+class FitCheckDisplay(DisplayOf["FitCheck"]):
     """The statistic of a fit check among those of bags that differ in prevalence only.
 
     Made by :meth:`from_check`; needs matplotlib (``pip install 'kdey[plot]'``).
 
     Parameters
     ----------
-    check : FitCheck
+    shown : FitCheck
         The check to draw.
 
     Attributes
@@ -571,8 +652,6 @@ class FitCheckDisplay(Display):
     'number of bags'
     """
 
-    check: FitCheck
-
     @classmethod
     def from_check(cls, check: FitCheck, *, ax: Axes | None = None) -> Self:
         """Return the display, drawn on ``ax`` or a new figure."""
@@ -581,7 +660,7 @@ class FitCheckDisplay(Display):
     def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw the histogram of the null bags and the bag on ``ax`` or a new figure."""
         ax = axes_or_new(ax, (6.4, 3.6))
-        check = self.check
+        check = self.shown
         ax.hist(
             check.null, bins="auto", color=COLOURS[0], alpha=0.5, label="bags that fit (simulated)"
         )
@@ -670,8 +749,7 @@ class IdentifiabilityDisplay(Display):
         return self._drawn_on(ax)
 
 
-@dataclass(eq=False)
-class DriftDisplay(Display):
+class DriftDisplay(DisplayOf["Sensitivity"]):
     """Intervals of a bag against the factor by which the classes may have changed.
 
     Made by :meth:`from_sensitivity` or :meth:`from_estimate`; needs matplotlib
@@ -679,7 +757,7 @@ class DriftDisplay(Display):
 
     Attributes
     ----------
-    sensitivity : Sensitivity
+    shown : Sensitivity
     ax_, figure_ : matplotlib objects, after :meth:`plot`
 
     See Also
@@ -698,8 +776,6 @@ class DriftDisplay(Display):
     'prevalence'
     """
 
-    sensitivity: Sensitivity
-
     @classmethod
     def from_sensitivity(cls, sensitivity: Sensitivity, *, ax: Axes | None = None) -> Self:
         """Return the display of intervals under drift."""
@@ -715,7 +791,7 @@ class DriftDisplay(Display):
 
     def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw a line and a band for each of the classes with the largest shares."""
-        shown, ax = self.sensitivity, axes_or_new(ax, (5.2, 3.8))
+        shown, ax = self.shown, axes_or_new(ax, (5.2, 3.8))
         largest = np.argsort(-shown.estimate, kind="stable")[:_MOST_CLASSES]
         for number, i in enumerate(largest):
             middle = np.full(len(shown.factors), shown.estimate[i])
@@ -729,3 +805,84 @@ class DriftDisplay(Display):
         label_in_percent(ax.yaxis)
         add_legend_above(ax)
         return self._drawn_on(ax)
+
+
+def write_figures(
+    report: Report, folder: str | PathLike[str], formats: Sequence[str] = ("svg",)
+) -> list[Path]:
+    """Write what a report shows as figures, each to a file of its own.
+
+    Needs matplotlib (``pip install 'kdey[plot]'``).
+
+    Parameters
+    ----------
+    report : Report
+        As of :func:`kdey.make_report`.
+    folder : path-like
+        Made if it does not exist.
+    formats : sequence of {"svg", "png", "pdf"}
+
+    Returns
+    -------
+    list of Path
+        The files: "prevalence" of all records, "groups" or "time", "fit" and "reliability", as far
+        as the report has them.
+
+    Raises
+    ------
+    ValueError
+        If a format is not known.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> report = kdey.make_report(kdey.EMQ().fit(X[::2], y[::2]).estimate(X[1::2]))
+    >>> with TemporaryDirectory() as folder:
+    ...     [path.name for path in kdey.plots.write_figures(report, folder)]
+    ['prevalence.svg']
+    """
+    unknown = [kind for kind in formats if kind not in _FORMATS]
+    if unknown:
+        raise ValueError(f"formats must be of {', '.join(_FORMATS)}, got {unknown[0]!r}")
+    plt = pyplot()
+    home = Path(folder)
+    home.mkdir(parents=True, exist_ok=True)
+    written = []
+    with file_style():
+        for name, display in _displays_of(report).items():
+            for kind in formats:
+                written.append(home / f"{name}.{kind}")
+                display.figure_.figure.savefig(written[-1], dpi=DPI)
+            plt.close(display.figure_.figure)
+    return written
+
+
+def _displays_of(report: Report) -> dict[str, Display]:
+    """Return the displays of what a report shows, by the names of their files."""
+    displays: dict[str, Display] = {}
+    table, explorer = report.shown_groups, report.group_explorer
+    if report.estimate is not None:
+        displays["prevalence"] = IntervalsDisplay.from_estimate(report.estimate, truth=report.truth)
+    if table is not None and table.time is not None:
+        displays["time"] = PrevalenceOverTimeDisplay(table).plot()
+    elif table is not None and explorer is not None:
+        label = explorer.classes[explorer.focus]
+        rows = [
+            replace(group.by_class[label], name=table.label(group))
+            for group in table.groups[:_MOST_ROWS]
+            if label in group.by_class
+        ]
+        display = IntervalsDisplay(rows, 0.95 if table.confidence is None else table.confidence)
+        displays["groups"] = display.plot()
+        display.ax_.set_xlabel(literal_text(f"share of “{label}”"))
+    if isinstance(report.check, FitCheck):
+        displays["fit"] = FitCheckDisplay.from_check(report.check)
+    training = kept_training(report.quantifier)
+    if training is not None and training.posteriors is not None:
+        displays["reliability"] = ReliabilityDisplay.from_predictions(
+            training.posteriors, training.labels
+        )
+    return displays

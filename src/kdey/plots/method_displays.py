@@ -16,6 +16,7 @@ from kdey.metrics import Metric, absolute_error, get_metric
 from kdey.plots.style import (
     REFERENCE,
     Display,
+    DisplayOf,
     ResultsDisplay,
     axes_or_new,
     draw_band,
@@ -24,7 +25,7 @@ from kdey.plots.style import (
     line_style,
     literal_text,
 )
-from kdey.report.drawing import COLOURS, RED
+from kdey.report.page import COLOURS, RED
 from kdey.simplex import in_class_order
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class BiasDisplay(ResultsDisplay):
 
     Attributes
     ----------
-    results : Results
+    shown : Results
     boxes_ : list of what ``boxplot`` returned, after :meth:`plot`
     ax_, figure_ : matplotlib objects, after :meth:`plot`
 
@@ -62,7 +63,7 @@ class BiasDisplay(ResultsDisplay):
     >>> protocol = kdey.APP(n_bags=10, bag_size=50)
     >>> results = kdey.evaluate(q, X[1::2], y[1::2], protocol, verbose=False)
     >>> display = kdey.plots.BiasDisplay.from_results(results, ax=Figure().subplots())
-    >>> display.results is results
+    >>> display.shown is results
     True
     """
 
@@ -78,11 +79,9 @@ class BiasDisplay(ResultsDisplay):
         The errors of all classes sum to zero in every bag: together they show spread, by class
         they show bias.
         """
-        names = list(self.results.methods) if methods is None else list(methods)
-        errors = {name: self.results.estimated(name) - self.results.true for name in names}
-        wide = (
-            0.75 * len(self.results.classes) * len(names) ** 0.5 if by_class else 0.75 * len(names)
-        )
+        names = list(self.shown.methods) if methods is None else list(methods)
+        errors = {name: self.shown.estimated(name) - self.shown.true for name in names}
+        wide = 0.75 * len(self.shown.classes) * len(names) ** 0.5 if by_class else 0.75 * len(names)
         ax = axes_or_new(ax, (max(4.0, 1.2 + wide), 3.8))
         self.boxes_ = self._by_class(ax, errors) if by_class else [self._by_method(ax, errors)]
         ax.axhline(0, **REFERENCE)
@@ -97,7 +96,7 @@ class BiasDisplay(ResultsDisplay):
         return boxes
 
     def _by_class(self, ax: Any, errors: dict[str, Any]) -> list[Any]:
-        k, n = len(self.results.classes), len(errors)
+        k, n = len(self.shown.classes), len(errors)
         width, boxes = 0.8 / n, []
         for number, (name, values) in enumerate(errors.items()):
             at = np.arange(k) + (number - (n - 1) / 2) * width
@@ -107,7 +106,7 @@ class BiasDisplay(ResultsDisplay):
             colour = COLOURS[number % len(COLOURS)]
             _fill(boxes[-1], colour)
             ax.plot([], [], "s", color=colour, alpha=0.5, label=name)
-        ax.set_xticks(np.arange(k), [literal_text(label) for label in self.results.classes])
+        ax.set_xticks(np.arange(k), [literal_text(label) for label in self.shown.classes])
         ax.set(xlabel="class")
         ax.legend(frameon=False, fontsize="small")
         return boxes
@@ -134,7 +133,7 @@ class DiagonalDisplay(ResultsDisplay):
 
     Attributes
     ----------
-    results : Results
+    shown : Results
     ax_, figure_ : matplotlib objects, after :meth:`plot`
 
     See Also
@@ -152,7 +151,7 @@ class DiagonalDisplay(ResultsDisplay):
     >>> protocol = kdey.APP(n_bags=10, bag_size=50)
     >>> results = kdey.evaluate(q, X[1::2], y[1::2], protocol, verbose=False)
     >>> display = kdey.plots.DiagonalDisplay.from_results(results, ax=Figure().subplots())
-    >>> display.results is results
+    >>> display.shown is results
     True
     """
 
@@ -174,13 +173,13 @@ class DiagonalDisplay(ResultsDisplay):
             Bins of equally many bags.
         """
         ax = axes_or_new(ax, (4.8, 4.6))
-        columns = slice(None) if label is None else [_code(self.results, label)]
-        true = self.results.true[:, columns].ravel()
-        names = list(self.results.methods) if methods is None else methods
+        columns = slice(None) if label is None else [_code(self.shown, label)]
+        true = self.shown.true[:, columns].ravel()
+        names = list(self.shown.methods) if methods is None else methods
         top = float(binned(true, true, n_bins)[0][-1])
         ax.plot([0, top], [0, top], **REFERENCE)
         for number, name in enumerate(names):
-            estimated = self.results.estimated(name)[:, columns].ravel()
+            estimated = self.shown.estimated(name)[:, columns].ravel()
             at, middle, spread = binned(true, estimated, n_bins)
             draw_band(ax, at, middle, (middle - spread, middle + spread), name, number)
         ax.set(xlabel="true prevalence", ylabel="estimated prevalence")
@@ -288,15 +287,14 @@ class ErrorByShiftDisplay(Display):
 _LINE, _ABOVE = 0.9, 2.2
 
 
-@dataclass(eq=False)
-class CriticalDifferenceDisplay(Display):
+class CriticalDifferenceDisplay(DisplayOf[CriticalDifference]):
     """Diagram of Demšar (2006): best methods on the left, bars join groups without difference.
 
     Made by :meth:`from_results`; needs matplotlib (``pip install 'kdey[plot]'``).
 
     Attributes
     ----------
-    results : CriticalDifference
+    shown : CriticalDifference
         What :func:`~kdey.evaluation.significance.nemenyi` returned.
     ax_, figure_ : matplotlib objects, after :meth:`plot`
 
@@ -313,11 +311,9 @@ class CriticalDifferenceDisplay(Display):
     >>> errors = np.random.default_rng(0).random((12, 3))
     >>> ranks = nemenyi(errors, ["CC", "PACC", "EMQ"])
     >>> display = kdey.plots.CriticalDifferenceDisplay.from_results(ranks, ax=Figure().subplots())
-    >>> display.results is ranks
+    >>> display.shown is ranks
     True
     """
-
-    results: CriticalDifference
 
     @classmethod
     def from_results(cls, results: CriticalDifference, *, ax: Axes | None = None) -> Self:
@@ -326,9 +322,9 @@ class CriticalDifferenceDisplay(Display):
 
     def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw the diagram on ``ax`` or a new figure."""
-        n = len(self.results.names)
+        n = len(self.shown.names)
         half = (n + 1) // 2
-        height = _ABOVE + _LINE * (half + len(self.results.groups) * 0.5 + 1)
+        height = _ABOVE + _LINE * (half + len(self.shown.groups) * 0.5 + 1)
         ax = axes_or_new(ax, (8.0, 0.38 * height + 0.3))
         ax.set(xlim=(0.5, n + 0.5), ylim=(-height + _ABOVE, _ABOVE))
         ax.axis("off")
@@ -342,16 +338,16 @@ class CriticalDifferenceDisplay(Display):
         for rank in range(1, n + 1):
             ax.plot([rank, rank], [0, 0.15], color="black", linewidth=1)
             ax.text(rank, 0.25, str(rank), ha="center", va="bottom")
-        width = self.results.critical_difference
+        width = self.shown.critical_difference
         ax.plot([1, 1 + width], [1.5, 1.5], color="black", linewidth=2)
-        note = f"critical difference {width:.2f} (level {self.results.level:g})"
+        note = f"critical difference {width:.2f} (level {self.shown.level:g})"
         ax.text(1 + width + 0.08, 1.5, note, va="center")
 
     def _draw_groups(self, ax: Axes) -> float:
         """Draw one bar per group; return the height below the last."""
-        ranks = dict(zip(self.results.names, self.results.ranks, strict=True))
+        ranks = dict(zip(self.shown.names, self.shown.ranks, strict=True))
         height = -0.4
-        for group in self.results.groups:
+        for group in self.shown.groups:
             if len(group) > 1:
                 inside = [ranks[name] for name in group]
                 ends = [min(inside) - 0.04, max(inside) + 0.04]
@@ -361,11 +357,11 @@ class CriticalDifferenceDisplay(Display):
 
     def _draw_methods(self, ax: Axes, half: int, below: float) -> None:
         """Hang the names on both sides, the outer ranks lowest so that no lines cross."""
-        n = len(self.results.names)
-        order = np.argsort(self.results.ranks, kind="stable")
+        n = len(self.shown.names)
+        order = np.argsort(self.shown.ranks, kind="stable")
         for place, method in enumerate(order):
             left = place < half
-            rank, name = float(self.results.ranks[method]), self.results.names[method]
+            rank, name = float(self.shown.ranks[method]), self.shown.names[method]
             depth = place if left else n - 1 - place
             height = below - _LINE * (depth + 0.4)
             edge = 0.95 if left else n + 0.05
@@ -476,8 +472,7 @@ class SensitivityDisplay(Display):
         return self._drawn_on(ax, legend=True)
 
 
-@dataclass(eq=False)
-class TuningDisplay(Display):
+class TuningDisplay(DisplayOf["Tuning"]):
     """Error on the tuning bags against the values tried, with what was chosen.
 
     Made by :meth:`from_estimator` or :meth:`from_tuning`; needs matplotlib
@@ -485,7 +480,7 @@ class TuningDisplay(Display):
 
     Attributes
     ----------
-    tuning : Tuning
+    shown : Tuning
     ax_, figure_ : matplotlib objects, after :meth:`plot`
 
     See Also
@@ -501,11 +496,9 @@ class TuningDisplay(Display):
     >>> X, y = load_iris(return_X_y=True)
     >>> q = kdey.KDEyML(random_state=0).fit(X[::2], y[::2])
     >>> display = kdey.plots.TuningDisplay.from_estimator(q, ax=Figure().subplots())
-    >>> display.tuning is q.tuning_
+    >>> display.shown is q.tuning_
     True
     """
-
-    tuning: Tuning
 
     @classmethod
     def from_estimator(cls, quantifier: BaseQuantifier, *, ax: Axes | None = None) -> Self:
@@ -526,16 +519,16 @@ class TuningDisplay(Display):
     def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw the curves on ``ax`` or a new figure."""
         ax = axes_or_new(ax, (7.0, 4.2))
-        for number, setting in enumerate(dict.fromkeys(t.setting for t in self.tuning.trials)):
-            trials = [trial for trial in self.tuning.trials if trial.setting == setting]
+        for number, setting in enumerate(dict.fromkeys(t.setting for t in self.shown.trials)):
+            trials = [trial for trial in self.shown.trials if trial.setting == setting]
             self._draw(ax, trials, line_style(number))
-        if np.isfinite(self.tuning.baseline):
-            ax.axhline(self.tuning.baseline, **{**REFERENCE, "linestyle": ":"})
-        ax.set(xscale="log", yscale="log", xlabel=self.tuning.parameter.replace("n_bins", "bins"))
-        ax.set_ylabel(f"mean {get_metric(self.tuning.metric).title}")
+        if np.isfinite(self.shown.baseline):
+            ax.axhline(self.shown.baseline, **{**REFERENCE, "linestyle": ":"})
+        ax.set(xscale="log", yscale="log", xlabel=self.shown.parameter.replace("n_bins", "bins"))
+        ax.set_ylabel(f"mean {get_metric(self.shown.metric).title}")
         for axis in (ax.xaxis, ax.yaxis):
             label_log_axis(axis)
-        title = f"{self.tuning.n_bags} tuning bags of {self.tuning.bag_size}"
+        title = f"{self.shown.n_bags} tuning bags of {self.shown.bag_size}"
         ax.set_title(f"{title} (dotted: uniform prevalence)", fontsize="medium")
         ax.legend(frameon=False, fontsize="small")
         return self._drawn_on(ax)

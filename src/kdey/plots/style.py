@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdey.evaluation import Results
-from kdey.report.drawing import COLOURS, GREY, tick_label
+from kdey.report.page import COLOURS, GREY, tick_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -174,8 +173,11 @@ def add_figure_legend(figure: Figure, ax: Axes) -> None:
     figure.legend(handles, names, loc="outside right upper", frameon=False)
 
 
+Shown = TypeVar("Shown")
+
+
 class Display:
-    """A figure of one panel.
+    """A figure.
 
     Attributes
     ----------
@@ -194,17 +196,35 @@ class Display:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
+    def _ipython_display_(self) -> None:
+        """Show the figure in a notebook, unless the notebook shows it as an open figure anyway."""
+        from IPython.display import display
 
-@dataclass(eq=False)
-class ResultsDisplay(Display):
-    """A figure of the results of an evaluation.
+        figure = self.figure_.figure
+        if not pyplot().fignum_exists(getattr(figure, "number", None) or -1):
+            display(figure)  # type: ignore[no-untyped-call]
+
+
+class DisplayOf(Display, Generic[Shown]):
+    """A figure of one object.
+
+    Parameters
+    ----------
+    shown : object
+        What is drawn.
 
     Attributes
     ----------
-    results : Results
+    ax_, figure_ : matplotlib objects
+        After ``plot``.
     """
 
-    results: Results
+    def __init__(self, shown: Shown) -> None:
+        self.shown = shown
+
+
+class ResultsDisplay(DisplayOf[Results]):
+    """A figure of the results of an evaluation."""
 
     @classmethod
     def from_results(cls, results: Results, *, ax: Axes | None = None, **options: Any) -> Self:

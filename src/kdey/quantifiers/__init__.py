@@ -50,14 +50,17 @@ from kdey.tuning import choose_strength
 from kdey.tuning.trials import TuningPlan
 from kdey.validation import (
     RepeatedIdsWarning,
+    check_same_rows,
     check_weights,
     device_name,
     for_numpy,
     on_gpu,
+    on_host,
     refuse_levels,
 )
 
 if TYPE_CHECKING:
+    from kdey.quantifiers.updating import Update
     from kdey.tables.schema import TableSchema
 
 __all__ = ["AggregativeQuantifier", "BaseQuantifier", "FeatureQuantifier"]
@@ -191,29 +194,105 @@ class RowQuantifier(BaseQuantifier):
         """Keep with the model the stratum of each of the rows that ``fit`` was given."""
         if strata is None:
             return self
-        from kdey._fingerprints import text_hashes
-        from kdey.tables.columns import canonical_text  # slow to import
-
-        values = np.asarray(for_numpy(strata, "strata"))
-        if values.shape != (n_rows,):
-            raise ValueError(
-                f"strata must have one value per instance, shape ({n_rows},), got {values.shape}"
-            )
-        training = self.model_.training
-        if training is None or training.posteriors is None:
-            raise ValueError(
-                f"strata: this {type(self).__name__} keeps no training posteriors, from which "
-                "templates for each stratum could be made; use a method that does (Quantifier, "
-                "KDEyML, PACC, EMQ with calibration)"
-            )
-        codes = text_hashes(map(canonical_text, values.tolist())).view(np.int64)
+        codes, training = _codes_of_strata(strata, n_rows), self._learnt("strata")
         used = slice(None) if training.instances is None else training.instances
         self.model_ = replace(self.model_, training=replace(training, strata=codes[used]))
         return self
 
+    def _learnt(self, asked: str) -> TrainingPosteriors:
+        """Return the training posteriors or features that templates were made of."""
+        training = self.model_.training
+        if training is None or training.posteriors is None:
+            raise ValueError(
+                f"{asked}: this {type(self).__name__} keeps no training posteriors, from which "
+                "templates could be made; use a method that does (Quantifier, KDEyML, PACC, EMQ "
+                "with calibration)"
+            )
+        return training
+
+    def update(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        clusters: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
+    ) -> Update:
+        """Learn new labelled rows: templates and calibration change, the classifier does not.
+
+        The rows must be new to the classifier, and those of each class drawn as in the bags to
+        come; the shares of the classes among them do not matter. Parameters that ``fit`` chose
+        stay. Takes the time of scoring these rows; :doc:`/when-to-refit` says when to fit again.
+
+        Parameters
+        ----------
+        X : instances, m of them
+            Their posteriors, if the quantifier was fitted on posteriors.
+        y : array-like of shape (m,)
+            Labels among ``classes_``.
+        sample_weight : array-like of shape (m,), optional
+            On the scale of the weights at ``fit``.
+        clusters : array-like of shape (m,), optional
+            Id of the cluster in which each row was drawn; none of them may be among those of
+            earlier rows.
+        strata : array-like of shape (m,), optional
+            Needed where ``fit`` had strata.
+
+        Returns
+        -------
+        Update
+            What has changed: rows, shares, errors, and classes whose new rows look different.
+
+        Raises
+        ------
+        ValueError
+            If the method keeps no training posteriors, or y holds a class that it has not seen.
+        """
+        from kdey.quantifiers.updating import updated  # slow to import
+
+        model, place = self._fitted_model(), self._place()
+        assert isinstance(model, Model), "rows and a matching make a model"
+        known, instances = self._learnt("update"), None
+        check_same_rows(X, y, "y")
+        if model.takes_posteriors and model.scorer.classifier is None:
+            points = model.points_from_posteriors(X, place)
+        else:
+            instances = self._read(X)[0]
+            points = model.points(instances)
+        if (known.strata is None) != (strata is None):
+            raise ValueError(
+                "strata: the quantifier was fitted without strata"
+                if strata is not None
+                else "strata: the quantifier was fitted with strata, and needs those of new rows"
+            )
+        points = on_host(points)
+        self.model_, account = updated(
+            *(model, points, y),
+            X=instances,
+            sample_weight=sample_weight,
+            clusters=clusters,
+            strata=None if strata is None else _codes_of_strata(strata, len(points)),
+            place=place,
+        )
+        return account
+
     def _penalised(self, strength: float) -> AnyMatching:
         """Return the matching with a penalty, for methods that choose its strength at ``fit``."""
         raise NotImplementedError
+
+
+def _codes_of_strata(strata: ArrayLike, n_rows: int) -> NDArray[np.int64]:
+    """Return what stands for the stratum of each row, whatever the type of its name."""
+    from kdey._fingerprints import text_hashes
+    from kdey.tables.columns import canonical_text  # slow to import
+
+    values = np.asarray(for_numpy(strata, "strata"))
+    if values.shape != (n_rows,):
+        raise ValueError(
+            f"strata must have one value per instance, shape ({n_rows},), got {values.shape}"
+        )
+    return text_hashes(map(canonical_text, values.tolist())).view(np.int64)
 
 
 class TunedQuantifier(RowQuantifier):
@@ -438,9 +517,9 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         inner = self._inner_estimator()
         if not hasattr(inner, "steps"):  # no pipeline, so that nothing reads tables
             return self, X, None
-        from kdey.tables.features import settle_schema  # slow to import
+        from kdey.tables.features import learn_schema_once  # slow to import
 
-        classifier, X, schema = settle_schema(inner, X)
+        classifier, X, schema = learn_schema_once(inner, X)
         reader = self if classifier is inner else clone(self).set_params(classifier=classifier)
         return reader, X, schema
 

@@ -58,6 +58,7 @@ from kdey.validation import (
 )
 
 if TYPE_CHECKING:
+    from kdey.groups import Accumulator
     from kdey.intervals import Estimate, Estimates
     from kdey.labelled import Labelled, LabelledEstimate
     from kdey.tables.schema import TableSchema
@@ -372,17 +373,10 @@ class BaseQuantifier(BaseEstimator):
         asked = Options.given(options, confidence=confidence, target=target, check_fit=check_fit)
         check_same_rows(X, sample_weight, "sample_weight")
         check_same_rows(X, clusters, "clusters")
-        model, (X, unseen) = self._fitted_model(), self._read(X)
+        X, unseen = self._read(X)
+        points, by_fold = self._points(X, asked)
         found = self._estimates(
-            model.points(X),
-            None,
-            sample_weight,
-            clusters,
-            labelled,
-            merge,
-            asked,
-            X,
-            unseen,
+            *(points, None, sample_weight, clusters, labelled, merge, asked, X, unseen, by_fold)
         )
         return found[0]
 
@@ -404,11 +398,21 @@ class BaseQuantifier(BaseEstimator):
         """
         asked = Options.given(options, confidence=confidence, target=target, check_fit=check_fit)
         check_same_rows(X, clusters, "clusters")
-        model, (X, unseen) = self._fitted_model(), self._read(X)
+        X, unseen = self._read(X)
+        points, by_fold = self._points(X, asked)
         found = self._estimates(
-            model.points(X), bags, None, clusters, None, merge, asked, X, unseen
+            points, bags, None, clusters, None, merge, asked, X, unseen, by_fold
         )
         return cast("Estimates", found)
+
+    def _points(self, X: Any, options: Options) -> tuple[Any, NDArray[np.floating] | None]:
+        """Return the points of instances, and their posteriors by fold if one call gives both."""
+        model, by_fold = self._fitted_model(), None
+        if options.check_fit and isinstance(model, Model):
+            by_fold = model.scorer.predict_by_fold(X)
+        if by_fold is None:
+            return model.points(X), None
+        return model.points_from_posteriors(by_fold[0], self._place()), by_fold[1:]
 
     def _estimates(
         self,
@@ -421,10 +425,12 @@ class BaseQuantifier(BaseEstimator):
         options: Options,
         X: Any = None,
         unseen: NDArray[np.bool_] | None = None,
+        by_fold: NDArray[np.floating] | None = None,
     ) -> Sequence[Estimate]:
         """Return the estimates of bags over points, whether of instances ``X`` or given ones.
 
-        ``unseen`` says which instances hold a value that training lacks.
+        ``unseen`` says which instances hold a value that training lacks, and ``by_fold`` are their
+        posteriors by the fold models, where these are known.
         """
         model, place = self._fitted_model(), self._place()
         if labelled is not None:
@@ -449,6 +455,7 @@ class BaseQuantifier(BaseEstimator):
             estimates = with_fit_checks(
                 *(model, estimates, points, checked, X),
                 clusters=clusters,
+                by_fold=by_fold,
                 n_threads=place.n_threads,
             )
         if merge is None and not options.has_label_noise:
@@ -505,6 +512,15 @@ class BaseQuantifier(BaseEstimator):
         from kdey.groups import predict_groups  # slow to import
 
         return predict_groups(self, source, by, **keywords)
+
+    def accumulator(self, **keywords: Any) -> Accumulator:
+        """Return running totals of a stream of items.
+
+        See :class:`kdey.groups.Accumulator`, whose keywords it takes.
+        """
+        from kdey.groups import Accumulator  # slow to import
+
+        return Accumulator(self, **keywords)
 
     def _fitted_model(self) -> AnyModel:
         """Return ``model_``; raises NotFittedError before ``fit``."""

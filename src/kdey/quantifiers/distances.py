@@ -15,7 +15,6 @@ from kdey.matching.histograms import (
     MatchBinary,
     MatchCdf,
     MatchHistograms,
-    MatchHistogramsBinary,
     MatchScores,
 )
 from kdey.matching.squares import MatchEmbeddings
@@ -256,7 +255,7 @@ class HDx(_Binned, FeatureQuantifier):
 
     def matching(self) -> AnyMatching:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
-        return MedianOf(MatchHistogramsBinary("mean-hellinger"))
+        return MedianOf(MatchHistograms("mean-hellinger", binary=True))
 
 
 class SORD(AggregativeQuantifier):

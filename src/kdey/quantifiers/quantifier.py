@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from kdey._display import muted, warn
+from kdey._display import Words, muted, warn
 from kdey.calibration import SeparableWarning
 from kdey.matching import AnyMatching
 from kdey.matching.likelihood import MaximiseLikelihood
@@ -60,8 +60,9 @@ class Quantifier(AggregativeQuantifier):
     ----------
     classifiers : "auto", str, classifier, sequence of these, or mapping from names to classifiers
         "auto" takes logistic regression, extra trees and gradient boosting, each with the
-        preparation that it needs; their names select among them. Other classifiers need
-        ``predict_proba``, and a ``FrozenEstimator`` is used without fitting.
+        preparation that it needs; for text and sparse columns naive Bayes instead of boosting, and
+        no trees where these have more than 5e8 cells. Names select among them. Other classifiers
+        need ``predict_proba``, and a ``FrozenEstimator`` is used without fitting.
     methods : "auto" or sequence of quantifiers
         "auto" takes KDEy-ML and EMQ with BCTS; other methods must maximise a mixture likelihood
         (``DIR()``). Kernel methods take part only if there are 200 labels.
@@ -124,7 +125,7 @@ class Quantifier(AggregativeQuantifier):
     tune_for: Any = "ae"
     effort: str = "default"
     time_limit: float | None = None
-    size_limit: float | None = 100e6
+    size_limit: float | None = 60e6
     schema: TableSchema | None = None
     device: Any = "cpu"
 
@@ -218,17 +219,21 @@ class Quantifier(AggregativeQuantifier):
         return self
 
     def _make_model(self, stage: FittedStage, classes: NDArray[Any], **options: Any) -> Self:
-        """Make the model, and the record of the pool, of classifiers or of given scores."""
+        """Make the model of classifiers or of given scores."""
         with muted(SeparableWarning):  # a pool without errors is nothing to worry about
-            super()._make_model(stage, classes, **options)
-        pool, row_map = pool_of(stage.classifier), self.row_map_
-        self.stack_: StackRecord
+            return super()._make_model(stage, classes, **options)
+
+    @property
+    def stack_(self) -> StackRecord:
+        """Members, weights, held-out losses, and what was left out."""
+        model, n_threads = self.model_, thread_count(self.n_jobs)
+        row_map, pool = model.row_map, pool_of(model.scorer.classifier)
         if isinstance(row_map, PooledMap):
-            self.stack_ = row_map.record(stage.training, thread_count(self.n_jobs))
-        else:
-            assert pool is not None, "the stage of a pool returns one"
-            self.stack_ = pool.record_
-        return self
+            training = self.training_
+            return model.derived("stack", lambda: row_map.record(training, n_threads))
+        assert pool is not None, "the stage of a pool returns one"
+        record: StackRecord = pool.record_
+        return record
 
     @unfitted_on_failure
     def fit_posteriors(
@@ -340,7 +345,7 @@ class Quantifier(AggregativeQuantifier):
     def explain(self) -> str:
         """Return in words what the pool consists of, how good it is, and what was left out."""
         self._fitted_model()
-        return self.stack_.explanation(self._smoothing(), len(self.classes_))
+        return Words(self.stack_.explanation(self._smoothing(), len(self.classes_)))
 
     def _smoothing(self) -> Tuning:
         assert isinstance(self.tuning_, Tuning), "the smoothing of the pool is always chosen"

@@ -4,9 +4,9 @@ A report is made of estimates, or of a table: its rows are scored once, and answ
 group, and by group over all times. Python and the command line make their reports here.
 
 ``sections`` puts the page together, one function for each section, and lists the numbers in tables;
-``technical`` has the sections for specialists. ``words`` writes the sentences, ``share_figures``
-draws. ``shown_groups`` holds groups and periods as they are shown; ``drawing`` has what all pages
-consist of, and writes files.
+``technical`` has the sections for specialists. ``words`` writes the sentences, ``explorer`` the
+tables that readers sort, search and see over time. ``shown_groups`` holds groups and periods as
+they are shown; ``page`` has what all pages consist of.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from html import escape
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +40,10 @@ from kdey.groups import (
 from kdey.intervals import Estimate, Estimates
 from kdey.intervals.checks import Checks, FitResult
 from kdey.model import Fitted, Model, model_of, training_of
-from kdey.options import Options
+from kdey.options import LABEL_SHIFT, Options
 from kdey.quantifiers.base import BaseQuantifier
-from kdey.report.drawing import FORMATS, FigureFormat, Page, figure_files, render_page
+from kdey.report.explorer import Explorer, explore_classes, explore_groups
+from kdey.report.page import Page, render_page
 from kdey.report.sections import ShownDifference, differences_of, page_of
 from kdey.report.shown_groups import (
     ClassRow,
@@ -52,14 +52,14 @@ from kdey.report.shown_groups import (
     by_size,
     estimate_rows,
     group_table,
+    identity,
     is_table,
 )
-from kdey.report.technical import bag_posteriors
 from kdey.simplex import check_prevalence, in_class_order
 from kdey.status import MOST_UNSEEN, TURNED_OFF, UNSEEN_VALUES
 from kdey.tables.columns import as_frame, parse_number
 from kdey.tables.features import unseen_values_note
-from kdey.tables.files import TableError, TableFile
+from kdey.tables.sources import TableError, TableSource, is_frame, open_source
 
 __all__ = [
     "Group",
@@ -99,6 +99,8 @@ class Report:
         Differences between the groups; see :func:`~kdey.report.differences_of`.
     table : ScoredSource or None
         The scored rows of the table that the report is on: sections may ask for more of them.
+    focus : str or None
+        The class that was asked for, which the headline is about; None for all.
 
     See Also
     --------
@@ -127,6 +129,7 @@ class Report:
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
     comparisons: tuple[ShownDifference, ...] | None = None
     table: ScoredSource | None = None
+    focus: str | None = None
 
     @property
     def checks(self) -> Checks | None:
@@ -137,6 +140,13 @@ class Report:
         if made is None:
             return Checks(self.check, NotChecked("no columns were seen"))
         return replace(made, scores=self.check)
+
+    @property
+    def by_labels(self) -> bool:
+        """Whether the shares rest on labels of some of the rows themselves."""
+        if self.table is None or self.table.request.labelled is None:
+            return False
+        return self.table.request.options.believe != LABEL_SHIFT
 
     @cached_property
     def rows(self) -> tuple[ClassRow, ...] | None:
@@ -168,11 +178,38 @@ class Report:
     @cached_property
     def totals(self) -> GroupTable | None:
         """The groups over all times together; None where there are no times or no other keys."""
-        groups = self.groups
+        groups = self.shown_groups
         if groups is None or groups.time is None or len(groups.by) == 1:
             return None
         total = groups.totals() if self.table is None else self.table.totals()
-        return total.with_classes_in_order(self.classes)
+        total = total.with_classes_in_order(self.classes)
+        of_keys = {identity(group.keys): group for group in total.groups}
+        ordered = (of_keys[keys] for keys in groups.by_keys)
+        return replace(total, groups=tuple(ordered))
+
+    @cached_property
+    def group_explorer(self) -> Explorer | None:
+        """The table of groups, or of series; None where there are none but times."""
+        groups = self.shown_groups
+        if groups is None or groups.by == (groups.time,):
+            return None
+        return explore_groups(groups, self.totals or groups, self.focus)
+
+    @cached_property
+    def class_explorer(self) -> Explorer | None:
+        """The table of the classes of the whole bag, or of all times; None where there is none."""
+        groups = self.shown_groups
+        timed = None if groups is None or self.group_explorer is not None else groups
+        rows, confidence = self.rows, None
+        if rows is None and timed is not None:
+            rows = timed.totals().groups[0].rows
+        if rows is None:
+            return None
+        if self.estimate is not None:
+            confidence = self.estimate.confidence
+        elif timed is not None:
+            confidence = timed.confidence
+        return explore_classes(rows, timed, confidence)
 
     def _keeps_order(self, names: Sequence[str]) -> bool:
         """Return whether classes are shown in their order, not by size."""
@@ -192,40 +229,6 @@ class Report:
         """Write the page to a file, whole or not at all; return its path."""
         write_whole(path, self.html())
         return Path(path)
-
-    def write_figures(
-        self, folder: str | os.PathLike[str], formats: Sequence[FigureFormat] = ("svg",)
-    ) -> list[Path]:
-        """Write each figure to a file of its own, with its title and its caption.
-
-        Parameters
-        ----------
-        folder : path-like
-            Made if it does not exist.
-        formats : sequence of "svg" and "png"
-            PNG needs resvg (``pip install 'kdey[png]'``).
-
-        Returns
-        -------
-        list of Path
-            The files, in the order of the figures on the page.
-
-        Raises
-        ------
-        ValueError
-            If a format is not known.
-        ImportError
-            If PNG is asked for and resvg is not installed.
-        """
-        unknown = [kind for kind in formats if kind not in FORMATS]
-        if unknown:
-            raise ValueError(f"formats must be of {', '.join(FORMATS)}, got {unknown[0]!r}")
-        files = figure_files(self.page(), formats)
-        home = Path(folder)
-        home.mkdir(parents=True, exist_ok=True)
-        for name, data in files.items():
-            write_whole(home / name, data)
-        return [home / name for name in files]
 
     def _repr_html_(self) -> str:
         page = escape(self.html())
@@ -284,8 +287,9 @@ def make_report(
     options : Options, optional
         With a quantifier, everything else that can be asked of a table: ``confidence``, ``scores``,
         ``weights``, ``clusters``, ``merge``, ``correction`` (of the p-values of comparisons),
-        ``min_size``, ...; see :class:`kdey.Options`. With an Estimate, ``check_fit`` says whether
-        its fit is to be checked, and nothing else may be set.
+        ``min_size``, ...; see :class:`kdey.Options`. ``focus`` is the class that was asked for: the
+        headline is about it, and tables show it first. With an Estimate, ``focus`` and
+        ``check_fit``, whether its fit is to be checked, may be set, and nothing else.
 
     Returns
     -------
@@ -329,7 +333,7 @@ def make_report(
         return _report_on_table(subject, table, request, against, title)
     if against is not None:
         raise ValueError("against needs a quantifier and a table, whose groups it compares")
-    check_fit = options is None or options.check_fit
+    options = options or Options()
     _refuse_options(options)
     estimate = subject if isinstance(subject, Estimate) else None
     groups = table if estimate is not None else subject
@@ -341,24 +345,33 @@ def make_report(
     if estimate is None and table is not None:
         raise ValueError("give estimates of several bags or groups, not both")
     confidence = None if estimate is None else estimate.confidence
-    return Report(
+    report = Report(
         title or "Shares of classes",
         estimate,
         None
         if groups is None
         else group_table(groups, by, time, every=every, confidence=confidence),
-        _result(estimate, quantifier, check_fit),
+        _result(estimate, quantifier, options.check_fit),
         quantifier,
         None if truth is None else _known_shares(truth, estimate),
     )
+    return _focused(report, options.focus)
 
 
-def _refuse_options(options: Options | None) -> None:
-    """Raise TypeError if options ask for more of estimates than whether their fit is checked."""
-    if options is None:
-        return
+def _focused(report: Report, focus: Any) -> Report:
+    """Return the report on a class, which it must have."""
+    if focus is None:
+        return report
+    if str(focus) not in report.classes:
+        raise ValueError(f"focus must be one of {list(report.classes)[:10]}, got {focus!r}")
+    return replace(report, focus=str(focus))
+
+
+def _refuse_options(options: Options) -> None:
+    """Raise TypeError if options ask for more of estimates than what a report says of them."""
     for entry in fields(Options):
-        if entry.name != "check_fit" and getattr(options, entry.name) != entry.default:
+        said = getattr(options, entry.name) != entry.default
+        if said and entry.name not in ("check_fit", "focus"):
             raise TypeError(f"option {entry.name} needs a quantifier and a table")
 
 
@@ -434,7 +447,7 @@ def _check_posteriors(
     estimate: Estimate, quantifier: BaseQuantifier | None, verdict: FitVerdict | None
 ) -> FitResult:
     """Return the check of a bag by its posteriors, unless the estimate's own sees more."""
-    points = bag_posteriors(estimate)
+    points = _bag_posteriors(estimate)
     if quantifier is None or points is None:
         return verdict or NotChecked(
             "the report was made without the quantifier"
@@ -453,6 +466,15 @@ def _check_posteriors(
     return full_check(quantifier, points, weights)
 
 
+def _bag_posteriors(estimate: Estimate) -> Array | None:
+    """Return the posteriors (m, k) of an estimate's bag; None where it has none."""
+    if estimate.decisions is None:
+        return None
+    decisions = estimate.decisions
+    bag = decisions.bags[estimate.number : estimate.number + 1]
+    return np.asarray(decisions.posteriors[bag.indices], dtype=np.float64)
+
+
 def _report_on_table(
     quantifier: Any,
     source: Any,
@@ -462,9 +484,9 @@ def _report_on_table(
 ) -> Report:
     """Return the report on the rows of a table, as a whole and by group."""
     model = model_of(quantifier)
-    if isinstance(source, str | PathLike):
-        source = TableFile.open(str(source))
-    is_file = isinstance(source, TableFile)
+    if not is_frame(source):
+        source = open_source(source).repeatable()
+    is_file = isinstance(source, TableSource)
     name = source.name if is_file else "the table"
     columns = source.columns if is_file else as_frame(source).columns
     labels = [str(label) for label in model.classes]
@@ -479,7 +501,7 @@ def _report_on_table(
     compared, grouping = None, request.grouping
     if against is not None:
         compared = compare_scored(quantifier, scored, request, against)
-    return Report(
+    report = Report(
         title or ("Shares of classes" + (f" in {Path(name).name}" if is_file else "")),
         table.whole(),
         table.groups(None if compared is None else compared.estimates),
@@ -494,6 +516,7 @@ def _report_on_table(
         ),
         table=table,
     )
+    return _focused(report, request.options.focus)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,30 +18,17 @@ import numpy as np
 
 from kdey._display import count_of
 from kdey.intervals import Estimate
-from kdey.intervals.checks import Checks
 from kdey.model import kept_training
 from kdey.quantifiers.base import BaseQuantifier
-from kdey.report.drawing import (
-    MOST_NARROW,
-    WIDE,
-    Axis,
-    Drawing,
+from kdey.report.page import (
+    Finding,
     Page,
     Section,
     csv_address,
-    for_screens,
     json_address,
     listed,
     percent,
     plain_status,
-    shortened,
-)
-from kdey.report.share_figures import (
-    groups_caption,
-    groups_figure,
-    prevalence_figure,
-    time_caption,
-    time_figure,
 )
 from kdey.report.shown_groups import (
     ClassRow,
@@ -61,67 +48,137 @@ from kdey.report.technical import SECTIONS
 from kdey.report.words import (
     MEANING_OF_CHECKED,
     against_labels,
-    answer,
+    against_others,
+    change_findings,
     change_withstands_drift,
     fit_headline,
     fit_result,
     fit_sentences,
-    groups_answer,
+    group_findings,
     groups_checked,
+    groups_described,
+    headline,
+    how_sure,
+    need_a_look,
+    next_steps,
     question,
     withstands_drift,
 )
-from kdey.status import POOR_FIT, join_status, problems, status_parts
+from kdey.status import POOR_FIT, status_parts
 from kdey.tables.output import Cell, Heading, Row, Table
 
 if TYPE_CHECKING:
     from kdey.report import Report
 
 
-#: Longer tables of groups and differences can be filtered.
-FILTERED_ROWS = 12
 #: Longest text of one setting.
 _LONGEST = 400
 
 
 def page_of(report: Report) -> Page:
     """Return the page of a report."""
-    verdict = None
-    if report.checks is not None:
-        verdict = (*_headline(report, report.checks), fit_result(report.checks))
     front, technical = (
         [part for part in (make(report) for make in makers) if part is not None]
         for makers in (FRONT, TECHNICAL)
     )
     files = {name: data for part in (*front, *technical) for name, data in part.files.items()}
+    findings = _findings(report)
     return Page(
         title=report.title,
         question=question(report.estimate, report.shown_groups),
-        lead=_lead(report),
+        headline=_headline(report, findings),
+        facts=_facts(report),
+        findings=findings,
+        tone=_verdict(report)[0],
         sections=front,
         settings=settings_of(report),
         downloads={**files, "report.json": json_address(_all_numbers(report))},
         created=report.created,
-        verdict=verdict,
         technical=technical,
         technical_words=_technical_words(report),
     )
 
 
-def _headline(report: Report, checks: Checks) -> tuple[str, str]:
+def _verdict(report: Report) -> tuple[str, str]:
     """Return the tone and the headline of the checks of the whole bag and of all groups."""
-    groups = () if report.groups is None else report.groups.groups
-    return fit_headline(checks, sum(POOR_FIT in status_parts(group.status) for group in groups))
+    if report.checks is None:
+        return "", ""
+    if report.group_explorer is not None:
+        flagged = len(report.group_explorer.misfits)
+    else:
+        groups = () if report.groups is None else report.groups.groups
+        flagged = sum(POOR_FIT in status_parts(group.status) for group in groups)
+    return fit_headline(report.checks, flagged)
 
 
-def _lead(report: Report) -> list[str]:
-    sentences = []
+def _headline(report: Report, findings: list[Finding]) -> str:
+    """Return the answer to what was asked, in a sentence."""
     if report.estimate is not None and report.rows is not None:
-        sentences += answer(report.estimate, report.rows)
-        sentences[1:1] = _warning(report.estimate, report.rows)
-    if report.shown_groups is not None:
-        sentences += groups_answer(report.shown_groups, report.totals)
-    return sentences
+        return headline(report.estimate, report.rows, report.focus)
+    assert report.shown_groups is not None, "a report has an estimate or groups"
+    return groups_described(report.shown_groups)
+
+
+def _facts(report: Report) -> dict[str, list[str]]:
+    """Return how sure the answer is, whether it was checked, how wrong it could be, what next."""
+    estimate, rows, checks = report.estimate, report.rows, report.checks
+    facts: dict[str, list[str]] = {}
+    if estimate is not None and rows is not None:
+        facts["How sure?"] = how_sure(estimate, rows, report.by_labels)
+    if checks is not None:
+        result = [_MISFIT_WITH_LABELS] if report.by_labels and checks.rejected else []
+        facts["Checked?"] = [_verdict(report)[1], *(result or [fit_result(checks)])]
+    facts["How wrong could it be?"] = _drift(report)
+    facts["What next?"] = next_steps(report)
+    return {name: sentences for name, sentences in facts.items() if sentences}
+
+
+def _drift(report: Report) -> list[str]:
+    """Return how large a change of the classes themselves would overturn the conclusions."""
+    if report.estimate is None:
+        return []
+    words = withstands_drift(report.estimate, report.focus)
+    table, groups = report.table, report.groups
+    if groups is not None and groups.by == (groups.time,) and table is not None:
+        words += change_withstands_drift(table.grouped)
+    return words
+
+
+def _findings(report: Report) -> list[Finding]:
+    """Return what stands out, with links to the rows that show it."""
+    estimate, rows, groups = report.estimate, report.rows, report.shown_groups
+    findings: list[Finding] = []
+    if estimate is not None and rows is not None:
+        findings += map(Finding, _warning(estimate, rows))
+    if report.group_explorer is not None and groups is not None:
+        totals = groups if report.totals is None else report.totals
+        findings += group_findings(groups, totals, report.group_explorer, report.focus)
+    elif report.class_explorer is not None:
+        findings += change_findings(report.class_explorer)
+    if report.comparisons is not None:
+        findings += _clearest(report)
+    if estimate is not None and rows is not None:
+        findings += map(Finding, against_others(rows, report.focus))
+    return findings
+
+
+def _clearest(report: Report) -> list[Finding]:
+    """Return the clearest differences, each with a link to its group."""
+    rows = [row for row in report.comparisons or () if row.is_finding]
+    explorer = report.group_explorer
+    known = {} if explorer is None else {name: n for n, name in enumerate(explorer.rows)}
+    findings = []
+    for row in rows[:_MOST_NAMED]:
+        place = known.get(row.group)
+        link = "" if explorer is None or place is None else explorer.link(place)
+        verb = "more" if (row.values["difference"] or 0.0) > 0 else "less"
+        points = _points(row.values["difference"])
+        ends = sorted((row.values[end] or 0.0 for end in ("low", "high")), key=abs)
+        than = f"than in {'the rest' if row.against == 'rest' else row.against}"
+        span = f"{_points(ends[0])} to {_points(ends[1])}"
+        text = f"{points} points {verb} “{row.name}” {than} ({span})."
+        findings.append(Finding(text, {row.group: link}, row.name))
+    return findings
 
 
 def _warning(estimate: Estimate, rows: Sequence[ClassRow]) -> list[str]:
@@ -165,49 +222,39 @@ def _technical_words(report: Report) -> list[str]:
 
 
 def _classes(report: Report) -> Section | None:
-    """Return the section on the share of each class."""
-    estimate, rows = report.estimate, report.rows
-    if estimate is None or rows is None:
+    """Return the section on the share of each class, over time where time is the only key."""
+    explorer, estimate = report.class_explorer, report.estimate
+    if explorer is None:
         return None
-    confidence = estimate.confidence
-    level = f"{100 * confidence:g}\u00a0%"
-    joint = " that hold for all classes at once" if estimate.simultaneous else ""
-    caption = (
-        f"Estimated shares with {level} intervals{joint}. The uncorrected count is what the model "
-        "takes the records for, with its mistakes; the share in training is that of the examples "
-        "that it learnt from."
-    )
-    figure = for_screens(caption, prevalence_figure, rows, confidence)
-    table = prevalence_table(rows, f"Share of each class, with {level} intervals")
-    # Files have the classes in the order of training.
-    files = {"classes.csv": csv_address(*class_records(estimate_rows(estimate, report.truth)))}
-    return Section("classes", "Share of each class", (), [figure], [table], files=files)
+    words, files = [], {}
+    if estimate is not None:
+        joint = ", which hold for all classes at once" if estimate.simultaneous else ""
+        level = f"{100 * estimate.confidence:g}\u00a0%"
+        words.append(
+            f"Estimated shares with {level} intervals{joint}. The uncorrected count is what the "
+            "model takes the records for, with its mistakes; the share in training is that of the "
+            "examples that it learnt from."
+        )
+        # Files have the classes in the order of training.
+        records = class_records(estimate_rows(estimate, report.truth))
+        files["classes.csv"] = csv_address(*records)
+    if report.groups is not None and report.group_explorer is None:
+        words += [groups_described(report.groups)] * (estimate is not None)
+        files["groups.csv"] = csv_address(*group_records(report.groups))
+    title = f"Share of each class{' over time' if explorer.times else ''}"
+    return Section("classes", title, words, explorer, files=files)
 
 
 def _groups(report: Report) -> Section | None:
-    """Return the section on groups beside each other, or over time."""
-    table = report.shown_groups
-    if report.groups is None or table is None:
+    """Return the section on groups beside each other, with lines over time if there are times."""
+    table, explorer = report.shown_groups, report.group_explorer
+    if report.groups is None or table is None or explorer is None:
         return None
-    totals = report.totals if report.totals is not None else table
-    overview = overview_table(
-        totals, report.rows, None if report.estimate is None else report.estimate.size
-    )
-    words = []
-    if len(totals.groups) > MOST_ROWS:
-        words.append(
-            f"The table shows the first {MOST_ROWS:,} of {len(totals.groups):,} groups; all are in "
-            "the file groups.csv below."
-        )
-    if table.time is not None:
-        figure = for_screens(time_caption(table), time_figure, table)
-        title = f"Shares over time ({table.time})"
-    else:
-        figure = for_screens(groups_caption(table), groups_figure, table)
-        title = f"Shares by {listed(table.by)}"
-    filtered = len(overview.rows) > FILTERED_ROWS
+    over_time = " and over time" if explorer.times else ""
+    title = f"Shares by {listed([name for name in table.by if name != table.time])}{over_time}"
     files = {"groups.csv": csv_address(*group_records(report.groups))}
-    return Section("groups", title, words, [figure], [overview], filtered, files=files)
+    words = [] if report.estimate is None else [groups_described(table)]
+    return Section("groups", title, words, explorer, files=files)
 
 
 def _comparisons(report: Report) -> Section | None:
@@ -220,25 +267,21 @@ def _comparisons(report: Report) -> Section | None:
 
 def _trust(report: Report) -> Section | None:
     """Return the section on what was checked, what known labels say, and what to beware of."""
-    words, tone, headline = [], "", ""
+    words, tone, title = [], "", ""
     if report.checks is not None:
-        tone, headline = _headline(report, report.checks)
+        tone, title = _verdict(report)
         words += fit_sentences(report.checks)
     if report.groups is not None:
-        checked = groups_checked(report.groups)
+        checked = [*groups_checked(report.groups), *need_a_look(report.groups)]
         words += [MEANING_OF_CHECKED, *checked] if checked and report.check is None else checked
     if report.rows is not None:
         look_trained = report.table is not None and report.table.labels_look_trained
         words += against_labels(report.rows, look_trained)
     if report.estimate is not None:
-        words += withstands_drift(report.estimate)
-        table, groups = report.table, report.groups
-        if groups is not None and groups.by == (groups.time,) and table is not None:
-            words += change_withstands_drift(table.grouped)
         words += [f"Note: {note}." for note in report.estimate.notes]
     if not words:
         return None
-    return Section("trust", "How far can this be trusted?", words, verdict=tone, headline=headline)
+    return Section("trust", "How far can this be trusted?", words, verdict=tone, headline=title)
 
 
 def _numbers(report: Report) -> Section | None:
@@ -253,12 +296,11 @@ def _numbers(report: Report) -> Section | None:
             "groups.csv."
         )
     rows = groups_table(table, f"Prevalence by {listed(table.by)} and class")
-    filtered = len(rows.rows) > FILTERED_ROWS
-    return Section("numbers", "All groups in numbers", words, (), [rows], filtered)
+    return Section("numbers", "All groups in numbers", words, tables=[rows])
 
 
 #: The sections for everybody, and those for specialists, in their order.
-FRONT = (_classes, _groups, _comparisons, _trust)
+FRONT = (_groups, _classes, _comparisons, _trust)
 TECHNICAL = (_numbers, *SECTIONS)
 
 
@@ -321,10 +363,8 @@ def _versions() -> list[tuple[str, str]]:
     return [("Versions", ", ".join(f"{name} {version}" for name, version in libraries.items()))]
 
 
-#: Classes that the overview of groups has columns for; of more, so many are shown.
-_MOST_CLASSES, _SHOWN_CLASSES = 5, 4
 #: Rows of groups shown on the page; all are in the file to download.
-MOST_ROWS = 1000
+MOST_ROWS = 200
 #: The shares of a class with their headings on the page.
 _HEADINGS = {
     "estimate": "Estimate",
@@ -338,78 +378,12 @@ _HEADINGS = {
 _FILE_NAMES = {"naive": "classify_and_count", "training": "training_prevalence", "truth": "labels"}
 
 
-def prevalence_table(rows: Sequence[ClassRow], title: str) -> Table:
-    """Return one row per class."""
-    names = [name for name in known_shares(rows) if name not in ("low", "high")]
-    columns = [Heading("Class", numeric=False), *(Heading(_HEADINGS[name]) for name in names)]
-    columns.insert(2, Heading("Interval"))
-    table_rows = []
-    for row in rows:
-        cells = [_share(getattr(row, name)) for name in names]
-        cells.insert(1, _interval(row))
-        table_rows.append(Row.named(row.name, cells))
-    return Table("classes", title, tuple(columns), tuple(table_rows))
-
-
-def overview_table(table: GroupTable, whole: Sequence[ClassRow] | None, size: int | None) -> Table:
-    """Return one row per group, with the shares of the first classes, and one of all together.
-
-    Groups that do not fit come first, unless rows are times.
-
-    Parameters
-    ----------
-    table : GroupTable
-    whole : sequence of ClassRow, optional
-        The shares of all groups together.
-    size : int, optional
-        The number of instances of all groups together.
-    """
-    fits = len(table.classes) <= _MOST_CLASSES
-    shown = table.classes if fits else table.classes[:_SHOWN_CLASSES]
-    notes = any(problems(group.status) for group in table.groups)
-    columns = [Heading(name, numeric=False) for name in table.by] + [Heading("Records")]
-    columns += [Heading(name) for name in shown]
-    columns += [Heading("Note", numeric=False)] * notes
-    rows, groups = [], list(table.groups)
-    if table.time is None:  # times keep their order
-        groups = sorted(groups, key=lambda group: POOR_FIT not in status_parts(group.status))
-    for group in groups[:MOST_ROWS]:
-        cells = [*_key_cells(table, group), Cell(f"{group.n:,}", float(group.n))]
-        cells += [_share_with_interval(group.by_class.get(name)) for name in shown]
-        cells += [Cell(plain_status(join_status(problems(group.status))))] * notes
-        rows.append(Row(tuple(cells)))
-    if whole is not None and size is not None:
-        by_class = {row.name: row for row in whole}
-        cells = [Cell("All together"), *[Cell()] * (len(table.by) - 1)]
-        cells += [Cell(f"{size:,}", float(size))]
-        cells += [_share_with_interval(by_class.get(name)) for name in shown]
-        rows.append(Row((*cells, *[Cell()] * notes), "summary"))
-    left_out = len(table.classes) - len(shown)
-    more = f"; {left_out} more classes are in the technical part" if left_out else ""
-    title = f"Shares by {listed(table.by)}, with intervals{more}"
-    return Table("overview", title, tuple(columns), tuple(rows))
-
-
 def _key_cells(table: GroupTable, group: Group) -> list[Cell]:
     """Return the keys of a group as people say them, sorted by what they are."""
     return [
         Cell(text, position(key) if name == table.time else _sort_value(key))
         for name, text, key in zip(table.by, table.key_texts(group), group.keys, strict=True)
     ]
-
-
-def _share_with_interval(row: ClassRow | None) -> Cell:
-    """Return a share with its interval in brackets."""
-    if row is None or row.estimate is None or row.low is None:
-        return _share(None if row is None else row.estimate)
-    return Cell(f"{percent(row.estimate)} ({_interval(row).text})", round(row.estimate, 9))
-
-
-def _interval(row: ClassRow) -> Cell:
-    """Return an interval in one cell, sorted by its lower end."""
-    if row.low is None or row.high is None:
-        return Cell("–", -1.0)
-    return Cell(f"{100 * row.low:.1f}\u2013{100 * row.high:.1f}", round(row.low, 9))
 
 
 def groups_table(table: GroupTable, title: str) -> Table:
@@ -478,12 +452,12 @@ def _sort_value(key: Any) -> float | None:
     return float(key) if isinstance(key, int | float) and not isinstance(key, bool) else None
 
 
-#: Differences that are drawn, and named in sentences.
-MOST_DRAWN, _MOST_NAMED = 20, 3
-#: Room for names, height of a line, and of one with its name above it.
-_NAMES, _LINE, _TALL_LINE, _TOP = 300.0, 22.0, 40.0, 8.0
-
-
+_MISFIT_WITH_LABELS = (
+    "The records do not look like any mix of the classes as they were in training. Labels of the "
+    "records themselves keep the shares right all the same."
+)
+#: Differences that are named in sentences.
+_MOST_NAMED = 3
 #: Adjusted p-values up to this are findings.
 LEVEL = 0.05
 #: The numbers of a difference.
@@ -576,15 +550,8 @@ def differences_section(rows: Sequence[ShownDifference], by: Sequence[str]) -> S
             f"The table shows the {MOST_ROWS:,} clearest of {len(rows):,} differences; all "
             "are in the file comparisons.csv below."
         )
-    caption = (
-        f"The {min(MOST_DRAWN, len(rows))} clearest differences with their intervals, which hold "
-        "for each by itself. Filled points: differences that remain after allowing for the "
-        "number of tests."
-    )
-    figure = for_screens(caption, comparisons_figure, rows)
     table, files = _rows_table(rows, by), _csv_file(rows, by)
-    filtered = len(table.rows) > FILTERED_ROWS
-    return Section("comparisons", "Did it change?", words, [figure], [table], filtered, files=files)
+    return Section("comparisons", "Did it change?", words, tables=[table], files=files)
 
 
 def comparisons_answer(rows: Sequence[ShownDifference]) -> list[str]:
@@ -609,42 +576,6 @@ def comparisons_answer(rows: Sequence[ShownDifference]) -> list[str]:
     return sentences
 
 
-def comparisons_figure(differences: Sequence[ShownDifference], width: float = WIDE) -> Drawing:
-    """Return the clearest differences with their intervals, one line each."""
-    narrow = width <= MOST_NARROW
-    left, line = (0.0, _TALL_LINE) if narrow else (_NAMES, _LINE)
-    rows = differences[:MOST_DRAWN]
-    reach = max([0.01, *(abs(row.values[end] or 0.0) for row in rows for end in ("low", "high"))])
-    across = Axis(-reach, reach, left + 16, width - 16)
-    bottom = _TOP + line * len(rows)
-    drawing = Drawing(
-        "comparisons",
-        width,
-        bottom + 40,
-        "Differences between groups",
-        f"{len(rows)} differences with their intervals, the clearest on top. The table has all.",
-    )
-    drawing.with_tips = not narrow
-    for value in across.ticks(4):
-        place = across.at(value)
-        drawing.line(place, _TOP, place, bottom, "axis" if abs(value) < 1e-12 else "grid")
-        drawing.words(place, bottom + 16, _tick(value), "tick", "middle")
-    drawing.words((left + width) / 2, bottom + 34, "percentage points", "tick", "middle")
-    for place, row in enumerate(rows):
-        y = _TOP + line * (place + (0.7 if narrow else 0.5))
-        label = f"{row.name}: {row.group} against {row.against}"
-        if narrow:
-            drawing.words(0, y - 11, shortened(label, width, 11), "tick")
-        else:
-            drawing.words(_NAMES - 6, y + 4, shortened(label, _NAMES - 12, 12), "tick", "end")
-        low, middle, high = (row.values[end] or 0.0 for end in ("low", "difference", "high"))
-        tip = f"{label}: {100 * middle:+.1f} points ({_span(row)})"
-        drawing.line(across.at(low), y, across.at(high), y, "whisker s0", tip)
-        kind = "point s0" if row.is_finding else "open"
-        drawing.add("circle", tip=tip, cx=across.at(middle), cy=y, r=4.0, class_=kind)
-    return drawing
-
-
 def _rows_table(differences: Sequence[ShownDifference], by: Sequence[str]) -> Table:
     """Return one row per comparison and class, the clearest first."""
     headings = [Heading(name, numeric=False) for name in (*by, "Against", "Class")]
@@ -659,7 +590,7 @@ def _rows_table(differences: Sequence[ShownDifference], by: Sequence[str]) -> Ta
         cells += [_ratio(values[name]) for name in ("ratio", "ratio_low", "ratio_high")]
         cells += [_p_value(values[name]) for name in ("p_value", "adjusted_p_value")]
         rows.append(Row(tuple(cells), "best" if row.is_finding else "plain"))
-    title = "Differences in points, with the interval of each by itself"
+    title = "Differences in points, with the interval of each by itself; in bold, findings"
     return Table("comparison-rows", title, tuple(headings), tuple(rows))
 
 
@@ -677,12 +608,8 @@ def _csv_file(differences: Sequence[ShownDifference], by: Sequence[str]) -> dict
     return {"comparisons.csv": csv_address([*by, "against", "class", *DIFFERENCE_COLUMNS], records)}
 
 
-def _tick(value: float) -> str:
-    return "0" if abs(value) < 1e-12 else f"{100 * value:+.3g}"
-
-
-def _points(difference: float) -> str:
-    return f"{100 * difference:.1f}"
+def _points(difference: float | None) -> str:
+    return f"{100 * abs(difference or 0.0):.1f}"
 
 
 def _span(row: ShownDifference) -> str:

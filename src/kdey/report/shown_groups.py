@@ -198,14 +198,19 @@ class GroupTable:
         return self.calendar.name(self.moment(group))
 
     @cached_property
-    def series(self) -> dict[str, list[Group]]:
-        """Groups that share all keys but the time, by a text, each in the order of time."""
-        by_keys: dict[Any, list[Group]] = {}
+    def by_keys(self) -> dict[Any, list[Group]]:
+        """Groups that share all keys but the time, by the identity of these, in order of time."""
+        series: dict[Any, list[Group]] = {}
         for group in self.groups:
             keys = tuple(value for _, value in self._named_keys(group, True))
-            by_keys.setdefault(identity(keys), []).append(group)
+            series.setdefault(identity(keys), []).append(group)
+        return series
+
+    @cached_property
+    def series(self) -> dict[str, list[Group]]:
+        """Groups that share all keys but the time, by a text, each in the order of time."""
         by_label: dict[str, list[Group]] = {}
-        for groups in by_keys.values():
+        for groups in self.by_keys.values():
             by_label[_unused(self.label(groups[0], without_time=True), by_label)] = groups
         return by_label
 
@@ -222,8 +227,17 @@ class GroupTable:
         too wide.
         """
         names = tuple(name for name in self.by if name != self.time)
-        groups = tuple(_together(groups, names, self.by) for groups in self.series.values())
+        groups = tuple(_together(groups, names, self.by) for groups in self.by_keys.values())
         return replace(self, by=names, time=None, groups=groups)
+
+    def newest(self) -> GroupTable:
+        """Return the newest group of each series."""
+        names = tuple(name for name in self.by if name != self.time)
+        groups = []
+        for series in self.by_keys.values():
+            keys = tuple(value for _, value in self._named_keys(series[-1], True))
+            groups.append(replace(series[-1], keys=keys))
+        return replace(self, by=names, time=None, groups=tuple(groups))
 
 
 def _together(groups: Sequence[Group], names: Sequence[str], by: Sequence[str]) -> Group:
@@ -469,13 +483,10 @@ class Calendar:
         text stands for times that are shown as they are.
     length : str
         Of a "period", such as "2 weeks".
-    within_days : bool
-        Whether a "period" may begin at any time of a day.
     """
 
     noun: str = ""
     length: str = ""
-    within_days: bool = False
 
     def name(self, moment: Any) -> str:
         """Return the name of the period that begins at a moment: April 2026, week 14 of 2026."""
@@ -494,24 +505,6 @@ class Calendar:
         if self.noun == "week":
             return f"{self._short(day)} of {self._year(day)}"
         return _date(day) if self.noun == "day" else key_text(moment)
-
-    def tick(self, moment: Any, before: Any = None) -> str:
-        """Return a short name for an axis, with the year (or day) where it is new.
-
-        Parameters
-        ----------
-        moment : the first moment of the period
-        before : the moment of the label on its left, optional
-        """
-        start, last = as_moment(moment), as_moment(before)
-        if self.within_days and isinstance(start, datetime):
-            same_day = last is not None and last.timetuple()[:3] == start.timetuple()[:3]
-            return f"{start:%H:%M}" if same_day else f"{self._short(start)} {start:%H:%M}"
-        day, last_day = as_day(moment), as_day(before)
-        if self.noun == "year" or day is None:
-            return self.name(moment) if self.noun == "year" else key_text(moment)
-        year, short = self._year(day), self._short(day)
-        return short if last_day is not None and self._year(last_day) == year else f"{short} {year}"
 
     def _short(self, day: date) -> str:
         """Return the name of the period that begins on a day, without its year."""
@@ -543,7 +536,7 @@ def calendar_of(moments: Sequence[Any], every: str | None = None) -> Calendar:
         count, unit = parse_period(every)
         if (count, unit) in _NAMED:
             return Calendar(_NAMED[count, unit])
-        return Calendar("period", f"{count} {_UNITS[unit]}{'s' * (count > 1)}", unit in "smh")
+        return Calendar("period", f"{count} {_UNITS[unit]}{'s' * (count > 1)}")
     if None in known or not days:
         return Calendar()
     if len(days) < 2:

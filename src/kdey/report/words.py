@@ -16,24 +16,31 @@ and if the intervals do not overlap, as a reader of the figure would ask.
 from __future__ import annotations
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 from kdey import status
 from kdey._display import count_of
 from kdey.bags import Array
-from kdey.diagnostics import FitVerdict
+from kdey.diagnostics import FitVerdict, identifiability, plan_labels
 from kdey.diagnostics.column_check import benjamini_hochberg
 from kdey.intervals import Estimate, Estimates, difference
 from kdey.intervals.checks import Checks, ColumnVerdict, NotChecked, unknown_sentence
 from kdey.intervals.display import bag_names
 from kdey.intervals.drift import unavailable
-from kdey.report.drawing import listed, percent, plain_status
+from kdey.report.explorer import ALARM_LEVEL, Explorer
+from kdey.report.page import Finding, listed, percent, plain_status
 from kdey.report.shown_groups import ClassRow, Group, GroupTable, by_size
 from kdey.status import is_about_checking, problems, status_parts
+
+if TYPE_CHECKING:
+    from kdey.quantifiers.base import BaseQuantifier
+    from kdey.report import Report
 
 #: Classes that are named; the others are summed.
 _NAMED = 3
@@ -48,8 +55,12 @@ _MOST_SETS, _MOST_ALIKE = 2, 5
 _BETTER = 0.5
 #: Classes up to which it is said how large a drift overturns the conclusion; more take too long.
 _MOST_DRIFTING = 8
-#: Chance of a false alarm of one check, and the share of false ones among all alarms of groups.
-ALARM_LEVEL, FALSE_ALARMS = 0.01, 0.05
+#: The share of false alarms among all alarms of groups that is allowed.
+FALSE_ALARMS = 0.05
+#: More labels than so many times those of training are no plan.
+_MOST_LABELS = 10
+#: Changes and groups that are named.
+_MOST_FINDINGS = 5
 #: Intervals wider than this leave a share unknown for most purposes.
 _WIDE = 0.2
 
@@ -66,8 +77,8 @@ def question(estimate: Estimate | None, groups: GroupTable | None) -> str:
     return f"What share of {records} belongs to each of {n_classes} classes{keys}?"
 
 
-def answer(estimate: Estimate, rows: Sequence[ClassRow]) -> list[str]:
-    """Return the answer for all records in a few sentences, the most important one first."""
+def headline(estimate: Estimate, rows: Sequence[ClassRow], focus: str | None = None) -> str:
+    """Return the answer for all records in a sentence: of the class that was asked for, or more."""
     ordered = by_size(rows)
     records = count_of(estimate.size, "record")
     subject = (
@@ -75,19 +86,24 @@ def answer(estimate: Estimate, rows: Sequence[ClassRow]) -> list[str]:
         if estimate.target == "bag"
         else f"Of all records like these {estimate.size:,}"
     )
-    named = [_with_interval(row) for row in ordered[:_NAMED]]
-    first = f"{subject}, an estimated {listed(named)}."
+    asked = [row for row in ordered if row.name == focus] or ordered[:_NAMED]
+    first = f"{subject}, an estimated {listed([_with_interval(row) for row in asked])}."
     if status.CANNOT_BE_TOLD in estimate.problems:
         first = f"The shares cannot be told: some interval is wider than {status.WIDE:.0%}. {first}"
-    return [
-        first,
-        *_rest(ordered[_NAMED:]),
-        meaning_of_intervals(estimate),
-        *_look_alikes(estimate),
-        *_hardly_known(ordered),
-        *_against_training(ordered),
-        *_against_naive(ordered),
-    ]
+    return first
+
+
+def how_sure(estimate: Estimate, rows: Sequence[ClassRow], by_labels: bool = False) -> list[str]:
+    """Return what the intervals promise, and what is known better or worse than it seems."""
+    meaning = meaning_of_intervals(estimate, by_labels)
+    return [meaning, *_look_alikes(estimate), *_hardly_known(rows)]
+
+
+def against_others(rows: Sequence[ClassRow], focus: str | None = None) -> list[str]:
+    """Return what else is to say of the shares: of rare classes, of training and of counting."""
+    asked = [row for row in rows if row.name == focus] or rows
+    rest = [] if focus is not None else _rest(by_size(rows)[_NAMED:])
+    return [*rest, *_against_training(asked), *_against_naive(asked)]
 
 
 def _with_interval(row: ClassRow) -> str:
@@ -107,15 +123,19 @@ def _rest(rest: Sequence[ClassRow]) -> list[str]:
     return [f"The other {len(rest)} classes together make up {percent(share)}{absent}."]
 
 
-def meaning_of_intervals(estimate: Estimate) -> str:
-    """Return what the intervals in brackets promise."""
+def meaning_of_intervals(estimate: Estimate, by_labels: bool = False) -> str:
+    """Return what the intervals in brackets promise; labels of these records promise more."""
     if estimate.method == "none":
         return "These shares have no intervals."
     level = f"{100 * estimate.confidence:g}\u00a0%"
     which = "all of them hold at once" if estimate.simultaneous else "each of them holds"
+    condition = (
+        "whatever has changed since training, as labels of some of these records have been used"
+        if by_labels
+        else "provided that only the shares have changed since training"
+    )
     return (
-        f"The intervals in brackets are made so that {which} in {level} of such cases, provided "
-        "that only the shares have changed since training."
+        f"The intervals in brackets are made so that {which} in {level} of such cases, {condition}."
     )
 
 
@@ -222,14 +242,17 @@ def _more_or_less(row: ClassRow) -> str:
     return "more" if (row.estimate or 0.0) > (row.training or 0.0) else "less"
 
 
-def withstands_drift(estimate: Estimate) -> list[str]:
+def withstands_drift(estimate: Estimate, focus: str | None = None) -> list[str]:
     """Return how large a change of the classes themselves would overturn the main conclusion.
 
-    The conclusion is that the class which differs most from the training examples does differ.
+    The conclusion is that the class in focus, or that which differs most from the training
+    examples, does differ from them.
     """
     outside = (estimate.low > estimate.training_prevalence) | (
         estimate.high < estimate.training_prevalence
     )
+    if focus is not None:
+        outside &= np.array([str(label) == focus for label in estimate.classes])
     if (
         not outside.any()
         or len(estimate.classes) > _MOST_DRIFTING
@@ -332,32 +355,99 @@ def against_labels(rows: Sequence[ClassRow], look_trained: bool = False) -> list
 _DEFAULT_CONFIDENCE = 0.95
 
 
-def groups_answer(table: GroupTable, totals: GroupTable | None = None) -> list[str]:
-    """Return what groups show in a few sentences: differences, then their number and sizes.
+def group_findings(
+    table: GroupTable, totals: GroupTable, explorer: Explorer, focus: str | None = None
+) -> list[Finding]:
+    """Return what stands out among groups: misfit, changes, differences.
 
     Parameters
     ----------
-    table : GroupTable
-    totals : GroupTable, optional
-        Each series over all its times; by default computed from the times.
+    table, totals : GroupTable
+        The groups, and those over all times; the rows of the explorer are the latter.
+    explorer : Explorer
+    focus : str, optional
+        The class that was asked for: others do not count.
     """
-    if table.time is None:
-        sentences = _spread(table)
-    else:
-        sentences = _changes(table)
-        if len(table.series) > 1:
-            sentences = [*_spread(table.totals() if totals is None else totals), *sentences]
-    sentences.append(_number_and_sizes(table))
+    findings = [*_misfits(explorer, table), *change_findings(explorer, focus)]
+    if len(totals.groups) > 1:
+        findings += _spread(totals, explorer, focus)
+    return findings
+
+
+def need_a_look(table: GroupTable) -> list[str]:
+    """Return how many groups need another look, and why."""
     flagged = [group for group in table.groups if problems(group.status)]
-    if flagged:
-        kinds = sorted({part for group in flagged for part in problems(group.status)})
-        words = listed([plain_status(kind) for kind in kinds])
-        verb = "needs" if len(flagged) == 1 else "need"
-        which = f"{len(flagged):,} of the {_groups(table, len(table.groups))}"
-        if len(table.groups) == 1:
-            which = "It"
-        sentences.append(f"{which} {verb} another look ({words}).")
-    return sentences
+    if not flagged:
+        return []
+    kinds = sorted({part for group in flagged for part in problems(group.status)})
+    words = listed([plain_status(kind) for kind in kinds])
+    verb = "needs" if len(flagged) == 1 else "need"
+    which = f"{len(flagged):,} of the {_groups(table, len(table.groups))}"
+    if len(table.groups) == 1:
+        which = "It"
+    return [f"{which} {verb} another look ({words})."]
+
+
+def _misfits(explorer: Explorer, table: GroupTable) -> list[Finding]:
+    """Return which rows look unlike the training examples, and whether chance may be behind it."""
+    words, rows = plain_status(status.POOR_FIT), explorer.misfits
+    if not rows:
+        return []
+    links = {explorer.rows[row]: explorer.link(row) for row in rows[:_MOST_FINDINGS]}
+    more = len(rows) - len(links)
+    text = f"{'look' if len(rows) > 1 else words.split()[0]} {words.split(' ', 1)[1]}"
+    text = f"and {count_of(more, 'more')} {text}" if more > 0 else text
+    expected = ALARM_LEVEL * len(explorer.rows)
+    least = min((group.p_value or 0.0 for group in table.groups), default=0.0)
+    chance = min(
+        binom.sf(len(rows) - 1, len(explorer.rows), ALARM_LEVEL), least * len(table.groups)
+    )
+    if not explorer.times and chance > FALSE_ALARMS:
+        return [
+            Finding(
+                f"{text}. Chance alone would flag {expected:.1f} of {len(explorer.rows):,} on "
+                "average, so that this may be chance.",
+                links,
+            )
+        ]
+    return [Finding(f"{text}: their shares may be wrong by more than the intervals say.", links)]
+
+
+def change_findings(explorer: Explorer, focus: str | None = None) -> list[Finding]:
+    """Return the clear changes over time, of each row the largest."""
+    if len(explorer.times) < 2:
+        return []
+    change, names = explorer.changes, explorer.classes
+    moved = np.where(change.clear, change.since - change.before, 0.0)
+    if focus is not None and focus in names:
+        moved = moved * (np.array(names) == focus)
+    # Of two classes that change by as much, that in focus is named.
+    size = np.abs(moved).round(4)
+    size[:, explorer.focus] *= 1.0001
+    label = size.argmax(axis=1)
+    rows = np.argsort(-size.max(axis=1), kind="stable")
+    clear = [int(row) for row in rows if size[row, label[row]] > 0]
+    if not clear:
+        return [Finding("No share has changed over time by more than chance explains.")]
+    findings = []
+    for row in clear[:_MOST_FINDINGS]:
+        code = int(label[row])
+        verb = "rose" if moved[row, code] > 0 else "fell"
+        what = f"“{names[code]}” {verb}" if names[code] else verb
+        findings.append(
+            Finding(
+                f"{what} from {percent(float(change.before[row, code]))} before "
+                f"{explorer.times[change.place[row, code]]} to "
+                f"{percent(float(change.since[row, code]))} since.",
+                {explorer.rows[row]: explorer.link(row)},
+                names[code],
+            )
+        )
+    more = len(clear) - len(findings)
+    if more > 0:
+        rest = "more changed" if more > 1 else "more has changed"
+        findings.append(Finding(f"{more:,} {rest} clearly: sort the table by change to see them."))
+    return findings
 
 
 def groups_checked(table: GroupTable) -> list[str]:
@@ -425,7 +515,7 @@ def _groups(table: GroupTable, count: int) -> str:
     return count_of(count, "group")
 
 
-def _number_and_sizes(table: GroupTable) -> str:
+def groups_described(table: GroupTable) -> str:
     """Return how many groups there are and how large they are."""
     sizes, count = [group.n for group in table.groups], len(table.groups)
     span = f"{min(sizes):,} to {max(sizes):,}" if min(sizes) < max(sizes) else f"{min(sizes):,}"
@@ -446,49 +536,13 @@ def _usable(groups: Sequence[Group]) -> list[Group]:
     return [group for group in groups if any(row.estimate is not None for row in group.rows)]
 
 
-def _changes(table: GroupTable) -> list[str]:
-    """Return the clearest change from the first time to the last, of any series."""
-    ends = {}
-    for label, groups in table.series.items():
-        usable = _usable(groups)
-        if len(usable) > 1:
-            ends[label] = (usable[0], usable[-1])
-    pairs = [
-        (label, name, first.by_class[name], last.by_class[name])
-        for label, (first, last) in ends.items()
-        for name in table.classes
-        if name in first.by_class and name in last.by_class
-    ]
-    if not pairs:
-        return []
-    moved = [abs(_share(last) - _share(first)) for _, _, first, last in pairs]
-    clear = [
-        place
-        for place, (_, _, first, last) in enumerate(pairs)
-        if _apart(first, last, len(pairs), table.confidence)
-    ]
-    best = max(clear or range(len(pairs)), key=lambda place: moved[place])
-    label, name, first_row, last_row = pairs[best]
-    first, last = ends[label]
-    verb = "rose" if _share(last_row) > _share(first_row) else "fell"
-    values = f"from {_with_span(first_row)} to {_with_span(last_row)}"
-    span = f"From {table.period(first)} to {table.period(last)}"
-    where = f" in {label}" if len(table.series) > 1 else ""
-    if clear:
-        return [f"{span}, “{name}” {verb} most{where}: {values}."]
-    return [
-        f"{span}, no class changed so much that it cannot be chance. The largest estimated change "
-        f"is that of “{name}”{where}, {values}."
-    ]
-
-
-def _spread(table: GroupTable) -> list[str]:
+def _spread(table: GroupTable, explorer: Explorer, focus: str | None) -> list[Finding]:
     """Return the class that differs most between groups, if intervals show it."""
     usable = _usable(table.groups)
     if len(usable) < 2:
         return []
     ends: dict[str, tuple[Group, Group]] = {}
-    for name in table.classes:
+    for name in table.classes if focus is None else [focus]:
         present = [group for group in usable if name in group.by_class]
         if len(present) > 1:
             ordered = sorted(present, key=lambda group: _share(group.by_class[name]))
@@ -496,19 +550,26 @@ def _spread(table: GroupTable) -> list[str]:
     if not ends:
         return []
     n_pairs = len(ends) * len(usable) * (len(usable) - 1) // 2
-    rows = {name: tuple(group.by_class[name] for group in pair) for name, pair in ends.items()}
+    rows = {n: (low.by_class[n], high.by_class[n]) for n, (low, high) in ends.items()}
     clear = [n for n, (low, high) in rows.items() if _apart(low, high, n_pairs, table.confidence)]
     if not clear:
         return [
-            "No two groups differ by more than chance can explain: the differences between groups "
-            "may be chance."
+            Finding(
+                "No two groups differ by more than chance can explain: the differences between "
+                "groups may be chance."
+            )
         ]
-    name = max(clear, key=lambda n: _share(rows[n][1]) - _share(rows[n][0]))
-    least, most = ends[name]
-    return [
-        f"Groups differ most in “{name}”: {_with_span(most.by_class[name])} in "
-        f"{table.label(most)}; {_with_span(least.by_class[name])} in {table.label(least)}."
-    ]
+    # Of two classes that differ by as much, the table shows one.
+    shown = explorer.classes[explorer.focus]
+    name = max(clear, key=lambda n: (round(_gap(*rows[n]), 4), n == shown))
+    places = [table.groups.index(group) for group in reversed(ends[name])]
+    spans = [_with_span(table.groups[place].by_class[name]) for place in places]
+    links = {explorer.rows[place]: explorer.link(place) for place in places}
+    return [Finding(f"differ most in “{name}”, {spans[0]} against {spans[1]}.", links, name)]
+
+
+def _gap(least: ClassRow, most: ClassRow) -> float:
+    return _share(most) - _share(least)
 
 
 def _share(row: ClassRow) -> float:
@@ -531,6 +592,52 @@ def _apart(a: ClassRow, b: ClassRow, n_pairs: int, confidence: float | None) -> 
     wider = float(norm.isf(alpha / (2 * max(n_pairs, 1))) / norm.isf(alpha / 2))
     intervals_apart = (lower.high or 0.0) < (upper.low or 0.0)
     return intervals_apart and _share(upper) - _share(lower) > wider * error
+
+
+def next_steps(report: Report) -> list[str]:
+    """Return what to do next: what to look at, and what to label."""
+    steps, explorer = [], report.group_explorer
+    if explorer is not None:
+        flagged = [explorer.rows[row] for row in explorer.shown if explorer.flags[row]]
+        more = len(flagged) - _NAMED
+        if flagged:
+            others = f" and {count_of(more, 'more group')}" if more > 0 else ""
+            steps.append(f"Look first at {listed(flagged[:_NAMED])}{others}.")
+    if report.checks is not None and report.checks.rejected:
+        steps.append(
+            "Look at some of the records by hand, and label some of them to train on if you can."
+        )
+    if report.estimate is not None and report.quantifier is not None:
+        steps += _labels_to_collect(report.quantifier, report.estimate)
+    return steps
+
+
+def _labels_to_collect(quantifier: BaseQuantifier, estimate: Estimate) -> list[str]:
+    """Return how many more training examples would halve the widest interval, where known."""
+    if len(estimate.classes) != len(quantifier.classes_) or not estimate.size:
+        return []
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # said when the quantifier was fitted
+            known = identifiability(
+                quantifier,
+                estimate.size,
+                prevalence=estimate.estimate,
+                confidence=estimate.confidence,
+            )
+        plan = plan_labels(known, max(float(known.width().max()) / 2, 0.001))
+    except (TypeError, ValueError):
+        return []  # The method has no posteriors, or keeps none of training.
+    if not plan.reachable or plan.extra.sum() > _MOST_LABELS * known.training_counts.sum():
+        return [
+            "More training examples alone would hardly narrow the intervals: that takes more "
+            "records to estimate, too."
+        ]
+    most = int(plan.extra.argmax())
+    return [
+        f"About {int(plan.extra.sum()):,} more training examples, most of "
+        f"“{estimate.classes[most]}”, would halve the widest interval."
+    ]
 
 
 #: Tone and headline of the status of the checks; other statuses say that there were none.

@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from kdey.bags import Array, Bags, Indices
+from kdey.bags import Array, Indices
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows import RowMap, Rows, TuningEffort, class_means, fitted
+from kdey.rows import ArrayRows, RowMap, TuningEffort, class_means, fitted
 from kdey.validation import check_choice, check_count, check_positive
 
 ScipyMetric: TypeAlias = Literal["euclidean", "cityblock", "sqeuclidean"]
@@ -76,9 +76,10 @@ class AllPairs:
             out[part] = np.add.reduceat(values, self.offsets[:-1], axis=1)
         return out / self.mass
 
-    def self_similarities(self, points: Array) -> Array:
-        """Return the similarity of each point to itself, shape (m,)."""
-        return np.full(len(points), 0.0 if self.spec.similarity in DISTANCES else 1.0)
+    @property
+    def own(self) -> float:
+        """The similarity of any point to itself."""
+        return 0.0 if self.spec.similarity in DISTANCES else 1.0
 
     def _pairs(self, a: Array, b: Array) -> Array:
         name = self.spec.similarity
@@ -105,6 +106,8 @@ class RandomFeatures:
     frequencies: Array
     means: Array
     mass: Array
+    #: The similarity of any point to itself, as cos^2 + sin^2 is.
+    own: ClassVar[float] = 1.0
 
     @classmethod
     def fit(
@@ -128,10 +131,6 @@ class RandomFeatures:
         for part in _chunks(len(points), len(self.means)):
             out[part] = self._features(points[part]) @ self.means
         return out
-
-    def self_similarities(self, points: Array) -> Array:
-        """Return the similarity of each point to itself, shape (m,): one, as cos^2 + sin^2 is."""
-        return np.ones(len(points))
 
     def _features(self, points: Array) -> Array:
         angles = points @ self.frequencies
@@ -242,12 +241,14 @@ class EmbeddingMap(RowMap):
         median = _weighted_median(distances[apart], products[apart])
         return replace(self, width=self.multiple * median)
 
-    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> EmbeddedRows:
+    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> ArrayRows:
         """Return the rows of points of shape (m, d)."""
-        scaled = np.ascontiguousarray(np.asarray(points, dtype=np.float64) / self.scale)
-        return EmbeddedRows(self, scaled, self.embedding.similarities(scaled))
+        return ArrayRows(self._centred(self.embedding.similarities(self._scaled(points))))
 
-    def centred(self, similarities: Array) -> Array:
+    def _scaled(self, points: NDArray[Any]) -> Array:
+        return np.ascontiguousarray(np.asarray(points, dtype=np.float64) / self.scale)
+
+    def _centred(self, similarities: Array) -> Array:
         """Return the rows for mean similarities to each class, shape (m, k)."""
         return np.asarray(similarities - similarities.mean(axis=1, keepdims=True) + self.shift)
 
@@ -255,45 +256,15 @@ class EmbeddingMap(RowMap):
         self, training: TrainingPosteriors, picks: Indices, n_threads: int = 1
     ) -> NDArray[np.floating]:
         """Return rows of training instances without their similarity to themselves, (n', k)."""
-        rows = self(training.required()[picks], n_threads)
-        labels, values = training.labels[picks], rows.similarities.copy()
+        points = self._scaled(training.required()[picks])
+        labels, values = training.labels[picks], self.embedding.similarities(points)
         w = np.ones(len(picks)) if training.weights is None else training.weights[picks]
         mass, positions = self.embedding.mass[labels], np.arange(len(picks))
         rest = mass - w
-        itself = w * self.embedding.self_similarities(rows.points)
-        others = (mass * values[positions, labels] - itself) / np.where(rest > 0, rest, 1.0)
+        others = mass * values[positions, labels] - w * self.embedding.own
+        others = others / np.where(rest > 0, rest, 1.0)
         values[positions, labels] = np.where(rest > 0, others, values[positions, labels])
-        return self.centred(values)
-
-
-@dataclass(frozen=True, eq=False)
-class EmbeddedRows(Rows):
-    """Rows of the instances of a pool.
-
-    Attributes
-    ----------
-    row_map : EmbeddingMap
-    points : array of shape (m, d)
-        On the scale of the map.
-    similarities : array of shape (m, k)
-        Mean similarity of each instance to each class.
-    """
-
-    row_map: EmbeddingMap
-    points: Array
-    similarities: Array
-
-    def __len__(self) -> int:
-        """Return the number of instances m."""
-        return len(self.points)
-
-    def each(self) -> Array:
-        """Return the row of every instance, shape (m, k)."""
-        return self.row_map.centred(self.similarities)
-
-    def mean(self, bags: Bags) -> Array:
-        """Return the mean row of each bag, shape (n_bags, k)."""
-        return bags.mean(self.each())
+        return self._centred(values)
 
 
 def _sorted_by_class(training: TrainingPosteriors) -> tuple[Array, Indices, Array]:

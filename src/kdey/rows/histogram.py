@@ -11,17 +11,16 @@ its templates are the false and true positive rates of the training classes.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array, Bags, Indices
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows import ArrayRows, RowMap, Rows, class_means, fitted, no_templates
+from kdey.rows import RowMap, Rows, fitted, no_templates
 from kdey.validation import check_choice, check_count
 
 Codes = NDArray[np.int64]
@@ -70,11 +69,9 @@ class HistogramMap(RowMap):
             weighted = points if training.weights is None else points[training.weights > 0]
             low, high = weighted.min(axis=0), weighted.max(axis=0)
         untrained = replace(self, n_bins=int(self.n_bins), columns=columns, low=low, high=high)
-        members = [np.flatnonzero(training.labels == i) for i in range(n_classes)]
-        weights = None if training.weights is None else [training.weights[m] for m in members]
-        bags = Bags.from_indices(members, len(points), weights)
-        templates = np.ascontiguousarray(untrained(points).mean(bags).T)
-        return replace(untrained, templates=templates)
+        return replace(
+            untrained, templates=_class_histograms(untrained(points), training, n_classes)
+        )
 
     @property
     def n_terms(self) -> int:
@@ -108,29 +105,27 @@ class HistogramRows(Rows):
         width = n_channels * self.n_bins
         columns = self.codes + self.n_bins * np.arange(n_channels)
         out = np.empty((len(bags), width))
-        for start, stop in _runs_of_bags(bags):
-            part = bags[start:stop]
+        for run in bags.runs(_CHUNK):
+            part = bags[run]
             weights = np.ones(len(part.indices)) if part.weights is None else part.weights
-            bag_numbers = np.repeat(np.arange(stop - start), part.sizes)
+            bag_numbers = np.repeat(np.arange(len(part)), part.sizes)
             flat = columns[part.indices] + width * bag_numbers[:, None]
             counts = np.bincount(
-                flat.ravel(), np.repeat(weights, n_channels), minlength=width * (stop - start)
-            ).reshape(stop - start, width)
-            out[start:stop] = counts / np.add.reduceat(weights, part.offsets[:-1])[:, None]
+                flat.ravel(), np.repeat(weights, n_channels), minlength=width * len(part)
+            ).reshape(len(part), width)
+            out[run] = counts / np.add.reduceat(weights, part.offsets[:-1])[:, None]
         if self.cumulative:
             shape = out.shape
             out = np.cumsum(out.reshape(len(bags), n_channels, self.n_bins), axis=2).reshape(shape)
         return out
 
 
-def _runs_of_bags(bags: Bags) -> list[tuple[int, int]]:
-    """Return (start, stop) of runs of bags with about ``_CHUNK`` instances each."""
-    cuts = [0]
-    while cuts[-1] < len(bags):
-        target = bags.offsets[cuts[-1]] + _CHUNK
-        stop = int(np.searchsorted(bags.offsets, target, side="right")) - 1
-        cuts.append(min(max(stop, cuts[-1] + 1), len(bags)))
-    return list(itertools.pairwise(cuts))
+def _class_histograms(rows: HistogramRows, training: TrainingPosteriors, n_classes: int) -> Array:
+    """Return the mean rows of the classes as columns, shape (r, k)."""
+    members = [np.flatnonzero(training.labels == i) for i in range(n_classes)]
+    weights = None if training.weights is None else [training.weights[m] for m in members]
+    bags = Bags.from_indices(members, len(rows), weights)
+    return np.ascontiguousarray(rows.mean(bags).T)
 
 
 #: Numbers in memory at a time for the cumulative distributions of bags.
@@ -161,9 +156,12 @@ class ScoreMap(RowMap):
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> ScoreMap:
         """Return the map, with the sorted scores of the training classes."""
-        scores, labels, weights = _positive_scores(training)
-        order = np.argsort(scores, kind="stable")
-        mass = np.eye(n_classes)[labels[order]] * weights[order][:, None]
+        n = len(training.labels)
+        weights = np.ones(n) if training.weights is None else training.weights
+        scores = np.asarray(training.required(), dtype=np.float64)[:, -1]
+        used = np.flatnonzero(weights)
+        order = used[np.argsort(scores[used], kind="stable")]
+        mass = np.eye(n_classes)[training.labels[order]] * weights[order][:, None]
         return replace(
             self, scores=scores[order], cumulative=np.cumsum(mass, axis=0) / mass.sum(axis=0)
         )
@@ -177,9 +175,12 @@ class ScoreMap(RowMap):
         """Return the scores of posteriors of shape (m, k)."""
         return SortedScores(self, np.asarray(points, dtype=np.float64)[:, -1])
 
-    def cumulative_at(self, knots: Array) -> Array:
-        """Return the share of each class with a score of at most each knot, shape (t, k)."""
-        last = np.searchsorted(self.scores, knots, side="right")
+    def cumulative_at(self, knots: Array, side: Literal["left", "right"] = "right") -> Array:
+        """Return the share of each class with a score up to each knot, shape (t, k).
+
+        The score itself counts unless ``side`` is "left".
+        """
+        last = np.searchsorted(self.scores, knots, side=side)
         padded = np.vstack([np.zeros(self.cumulative.shape[1]), self.cumulative])
         return np.asarray(padded[last])
 
@@ -240,7 +241,7 @@ class SortedScores(Rows):
 
 @dataclass(frozen=True)
 class ThresholdMap(RowMap):
-    """Row of an instance: for every threshold, whether its score lies below it, or reaches it.
+    """Row of an instance: for every threshold, whether its score lies below it, and a one.
 
     Candidates are the distinct training scores; those at which the true positive rate tpr equals
     the false positive rate fpr say nothing and are left out.
@@ -251,9 +252,9 @@ class ThresholdMap(RowMap):
         "t50": the threshold whose tpr is closest to 0.5; "max": the largest tpr - fpr; "x": fpr
         closest to 1 - tpr; "all": all of them; "apart": those with tpr - fpr > 0.25. The smallest
         threshold wins a tie, and 0.5 is taken where there is no candidate.
-    templates : array of shape (2 t, 2)
-        Column 0 holds the rates of the negative class, column 1 those of the positive one; rows
-        0 to t - 1 the shares below the t thresholds, the others the shares that reach them.
+    templates : array of shape (t + 1, 2)
+        Column 0 has the shares of the negative class below the t thresholds, column 1 those of the
+        positive one. With one threshold, row 1 has the shares that reach it.
     thresholds : array of shape (t,)
     """
 
@@ -266,16 +267,14 @@ class ThresholdMap(RowMap):
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> ThresholdMap:
         """Return the map, with the chosen thresholds and their rates."""
-        scores, labels, weights = _positive_scores(training)
-        candidates = np.unique(scores)
-        rates = _rates(scores, labels, weights, candidates)
-        difference = rates[:, 1] - rates[:, 0]
-        chosen = self._choose(rates, difference)
+        scores = ScoreMap().fit(training, n_classes)
+        candidates = np.unique(scores.scores)
+        rates = 1.0 - scores.cumulative_at(candidates, side="left")
+        chosen = self._choose(rates, rates[:, 1] - rates[:, 0])
         thresholds = candidates[chosen] * (1.0 - _ROUNDING) if len(chosen) else np.array([0.5])
         untrained = replace(self, thresholds=thresholds)
-        rows = untrained(training.required()).each()
-        templates = class_means(rows, training.labels, n_classes, training.weights)
-        return replace(untrained, templates=templates)
+        rows = untrained(training.required())
+        return replace(untrained, templates=_class_histograms(rows, training, n_classes))
 
     def _choose(self, rates: Array, difference: Array) -> Indices:
         """Return the positions of the chosen candidates; ``rates`` has columns fpr and tpr."""
@@ -293,56 +292,9 @@ class ThresholdMap(RowMap):
         best = useful[np.flatnonzero(cost <= cost.min() + 1e-12)]
         return best[:1]
 
-    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> Rows:
-        """Return the rows of posteriors of shape (m, 2)."""
-        scores = np.asarray(points, dtype=np.float64)[:, -1]
-        if len(self.thresholds) > 1:
-            ranks = np.searchsorted(self.thresholds, scores, side="right")
-            return RankRows(ranks.astype(np.int64), len(self.thresholds))
-        reached = scores[:, None] >= self.thresholds
-        return ArrayRows(np.hstack([~reached, reached]).astype(np.float64))
-
-
-@dataclass(frozen=True, eq=False)
-class RankRows(Rows):
-    """Indicators of many thresholds, stored as the number of thresholds that a score reaches."""
-
-    ranks: Indices
-    n_thresholds: int
-
-    def __len__(self) -> int:
-        """Return the number of instances m."""
-        return len(self.ranks)
-
-    def mean(self, bags: Bags) -> Array:
-        """Return the shares below and at or above each threshold, shape (n_bags, 2 t)."""
-        out = np.empty((len(bags), 2 * self.n_thresholds))
-        for bag in range(len(bags)):
-            part = bags[bag : bag + 1]
-            mass = np.bincount(
-                self.ranks[part.indices], part.bag_weights(0), minlength=self.n_thresholds + 1
-            )
-            reached = np.cumsum(mass[::-1])[::-1] / mass.sum()
-            out[bag] = np.concatenate([1.0 - reached[1:], reached[1:]])
-        return out
-
-
-def _positive_scores(training: TrainingPosteriors) -> tuple[Array, Indices, Array]:
-    """Return scores, labels and weights of the training instances of positive weight."""
-    n = len(training.labels)
-    weights = np.ones(n) if training.weights is None else training.weights
-    used = weights > 0
-    scores = np.asarray(training.required(), dtype=np.float64)[used, -1]
-    return scores, training.labels[used], weights[used]
-
-
-def _rates(scores: Array, labels: Indices, weights: Array, thresholds: Array) -> Array:
-    """Return the share of each of two classes that reaches each threshold, shape (t, 2)."""
-    rates = np.empty((len(thresholds), 2))
-    for label in range(2):
-        members = np.flatnonzero(labels == label)
-        members = members[np.argsort(scores[members], kind="stable")]
-        below = np.concatenate([[0.0], np.cumsum(weights[members])])
-        first = np.searchsorted(scores[members], thresholds, side="left")
-        rates[:, label] = (below[-1] - below[first]) / below[-1]
-    return rates
+    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> HistogramRows:
+        """Return the rows of posteriors of shape (m, 2), as histograms between the thresholds."""
+        scores = np.asarray(points, dtype=np.float64)[:, -1:]
+        ranks = np.searchsorted(self.thresholds, scores, side="right")
+        n = len(self.thresholds)
+        return HistogramRows(ranks.astype(np.int64), n + 1, cumulative=n > 1)

@@ -20,7 +20,7 @@ the bag, all up to a common normaliser on which neither problem depends.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -340,39 +340,31 @@ def families(specs: Sequence[RowSpec], pool_size: int, n_classes: int) -> list[l
     ]
 
 
-def rows_of_family(
-    specs: Sequence[RowSpec],
-    training: TrainingPosteriors,
-    points: NDArray[Any],
-    n_classes: int,
-    n_threads: int = 1,
-) -> Iterator[tuple[RowMap, Rows]]:
-    """Yield the fitted row map and the rows of ``points`` for each spec of one family.
+def fit_family(
+    specs: Sequence[RowSpec], training: TrainingPosteriors, n_classes: int, n_threads: int = 1
+) -> list[RowMap]:
+    """Return the fitted row map of each spec of one family, or of a single spec.
 
     Parameters
     ----------
     specs : sequence of RowSpec
-        Specs of one family, or a single spec (:func:`families`).
+        A group that :func:`families` returns.
     training : TrainingPosteriors
-    points : array of shape (m, d)
     n_classes : int
     n_threads : int
-
-    Yields
-    ------
-    row_map : RowMap
-    rows : Rows
     """
-    first = specs[0]
-    if isinstance(first, PairwiseMap):
-        maps = first.fit_together(
-            cast(Sequence[PairwiseMap], specs), training, n_classes, n_threads
-        )
-        yield from zip(maps, maps[0].rows_together(maps, points, n_threads), strict=True)
-        return
-    for spec in specs:
-        row_map = spec.fit(training, n_classes, n_threads)
-        yield row_map, row_map(points, n_threads)
+    if isinstance(specs[0], PairwiseMap):
+        family = cast(Sequence[PairwiseMap], specs)
+        return list(family[0].fit_together(family, training, n_classes, n_threads))
+    return [spec.fit(training, n_classes, n_threads) for spec in specs]
+
+
+def family_rows(maps: Sequence[RowMap], points: NDArray[Any], n_threads: int = 1) -> list[Rows]:
+    """Return the rows of ``points`` under each of the fitted maps of one family."""
+    if isinstance(maps[0], PairwiseMap):
+        family = cast(Sequence[PairwiseMap], maps)
+        return family[0].rows_together(family, points, n_threads)
+    return [row_map(points, n_threads) for row_map in maps]
 
 
 class KernelDensityMap(PairwiseMap):

@@ -39,7 +39,6 @@ from kdey.rows import (
     no_templates,
 )
 from kdey.simplex import check_posteriors
-from kdey.validation import check_weights
 
 #: Relative error by which a number in single precision may have been rounded down.
 _ROUNDING = 2.0**-22
@@ -91,8 +90,8 @@ class PosteriorMap(RowMap):
         classes = [np.flatnonzero(training.labels == i) for i in range(self.templates.shape[1])]
 
         def replicate(weights: Array) -> Array:
-            means = [_weighted_means(weights[:, members], rows[members]) for members in classes]
-            return np.stack(means, axis=2)
+            parts = [(weights[:, members], rows[members]) for members in classes]
+            return np.stack([w @ x / w.sum(axis=1, keepdims=True) for w, x in parts], axis=2)
 
         return replicate
 
@@ -220,16 +219,15 @@ def one_hot_argmax(posteriors: NDArray[np.floating]) -> Array:
     return crisp
 
 
-def _weighted_means(weights: Array, rows: Array) -> Array:
-    return np.asarray(weights @ rows / weights.sum(axis=1, keepdims=True))
-
-
 #: Default of :func:`shrink_zeros`: keeps logarithms finite without a visible change of a density.
 SHRINKAGE = 1e-6
 
 #: Largest concentration A, since (nearly) equal rows have an infinite one. At this value a class is
 #: about 1e-4 wide, and log Gamma(A) is still accurate to nine decimals.
 MAX_CONCENTRATION = 1e8
+
+#: Newton steps end when one promises to raise F by less than this, or after so many.
+_GAIN, _STEPS = 1e-12, 200
 
 
 @dataclass(frozen=True)
@@ -251,7 +249,7 @@ class DirichletMap(RowMap):
         points = shrink_zeros(training.required(), self.shrinkage)
         weights = training.weights
         parameters = [
-            fit_dirichlet(points[members], None if weights is None else weights[members])[0]
+            fit_dirichlet(points[members], None if weights is None else weights[members])
             for members in (training.labels == i for i in range(n_classes))
         ]
         return replace(self, parameters=np.array(parameters))
@@ -283,14 +281,8 @@ def shrink_zeros(posteriors: ArrayLike, shrinkage: float = SHRINKAGE) -> Array:
     return np.asarray((1.0 - shrinkage) * p + shrinkage / p.shape[1])
 
 
-def fit_dirichlet(
-    posteriors: ArrayLike,
-    weights: ArrayLike | None = None,
-    *,
-    tol: float = 1e-12,
-    max_iter: int = 200,
-) -> tuple[Array, bool]:
-    """Fit a Dirichlet distribution to rows of the open simplex by maximum likelihood.
+def fit_dirichlet(posteriors: Array, weights: Array | None = None) -> Array:
+    """Return the Dirichlet distribution of maximum likelihood, shape (k,).
 
     If the rows are so nearly equal that the optimal concentration would exceed
     ``MAX_CONCENTRATION`` (for one row, or equal rows, the likelihood is unbounded), that
@@ -298,30 +290,15 @@ def fit_dirichlet(
 
     Parameters
     ----------
-    posteriors : array-like of shape (n, k)
-        Strictly positive, k >= 2 (see :func:`shrink_zeros`); rows are rescaled to sum to one.
-    weights : array-like of shape (n,), optional
+    posteriors : array of shape (n, k)
+        Strictly positive (see :func:`shrink_zeros`), k >= 2; rows are rescaled to sum to one.
+    weights : array of shape (n,), optional
         Only their ratios matter.
-    tol : float
-        Stop when a Newton step promises to raise F by less than this.
-    max_iter : int
-
-    Returns
-    -------
-    alpha : float64 array of shape (k,)
-    converged : bool
-        Whether a further step would gain less than the tolerance; False if the concentration was
-        capped.
-
-    Raises
-    ------
-    ValueError
-        If a row has a zero, or there are fewer than two columns.
     """
-    p = _check_open(posteriors)
-    if p.shape[1] < 2:
-        raise ValueError("posteriors must have at least two columns")
-    w = np.ones(len(p)) if weights is None else check_weights(weights, len(p), name="weights")
+    p = posteriors / posteriors.sum(axis=1, keepdims=True)
+    w = np.ones(len(p)) if weights is None else weights
+    if not w.sum() > 0:
+        raise ValueError("a class has no training posterior of positive weight to fit")
     w = w / w.sum()
     g = w @ np.log(p)
     # F(A m) grows like (k - 1)/2 log A - A excess at its best m, softmax(g): Jensen's
@@ -334,38 +311,22 @@ def fit_dirichlet(
             UserWarning,
             stacklevel=2,
         )
-        return MAX_CONCENTRATION * np.asarray(softmax(g)), False
-    return _newton(_moment_start(p, w), g, tol, max_iter)
+        return MAX_CONCENTRATION * np.asarray(softmax(g))
+    return _newton(_moment_start(p, w), g)
 
 
-def dirichlet_log_density(posteriors: ArrayLike, alphas: ArrayLike) -> Array:
+def dirichlet_log_density(posteriors: Array, alphas: Array) -> Array:
     """Return the log-density of each row under each Dirichlet, shape (m, n_components).
 
     Parameters
     ----------
-    posteriors : array-like of shape (m, k)
+    posteriors : array of shape (m, k)
         Strictly positive rows.
-    alphas : array-like of shape (n_components, k)
+    alphas : array of shape (n_components, k)
     """
-    p = _check_open(posteriors)
-    a = np.asarray(alphas, dtype=np.float64)
-    if a.ndim != 2 or a.shape[1] != p.shape[1]:
-        raise ValueError(f"alphas must have shape (n, {p.shape[1]}), got {a.shape}")
-    if not (np.isfinite(a).all() and (a > 0).all()):
-        raise ValueError("alphas must be finite and positive")
-    constant = gammaln(a.sum(axis=1)) - gammaln(a).sum(axis=1)
-    return np.asarray(np.log(p) @ (a - 1.0).T + constant)
-
-
-def _check_open(posteriors: ArrayLike) -> Array:
-    p = np.asarray(check_posteriors(posteriors), dtype=np.float64)
-    if not (p > 0).all():
-        row = int(np.argmin(p.min(axis=1)))
-        raise ValueError(
-            f"posteriors must be strictly positive (row {row} holds a zero): "
-            "apply shrink_zeros first"
-        )
-    return np.asarray(p / p.sum(axis=1, keepdims=True))
+    p = posteriors / posteriors.sum(axis=1, keepdims=True)
+    constant = gammaln(alphas.sum(axis=1)) - gammaln(alphas).sum(axis=1)
+    return np.asarray(np.log(p) @ (alphas - 1.0).T + constant)
 
 
 def _moment_start(p: Array, w: Array) -> Array:
@@ -378,15 +339,14 @@ def _moment_start(p: Array, w: Array) -> Array:
     return mean * concentration
 
 
-def _newton(alpha: Array, g: Array, tol: float, max_iter: int) -> tuple[Array, bool]:
+def _newton(alpha: Array, g: Array) -> Array:
     value = _objective(alpha, g)
-    for _ in range(max_iter):
+    for _ in range(_STEPS):
         step, gain = _newton_step(alpha, g)
-        moved, reached = _backtrack(alpha, step, gain, value, g)
-        if gain <= tol:
-            return moved, True
-        alpha, value = moved, reached
-    return alpha, False
+        alpha, value = _backtrack(alpha, step, gain, value, g)
+        if gain <= _GAIN:
+            break
+    return alpha
 
 
 def _newton_step(alpha: Array, g: Array) -> tuple[Array, float]:

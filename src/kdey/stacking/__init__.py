@@ -31,6 +31,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples
 
 from kdey._fingerprints import fingerprint
 from kdey._io import check_private, write_whole
@@ -40,6 +41,7 @@ from kdey.native import thread_count
 from kdey.posteriors import (
     ClassifierStage,
     FittedStage,
+    Judge,
     TrainingPosteriors,
     check_classifier,
     cross_fit,
@@ -48,6 +50,7 @@ from kdey.posteriors import (
 from kdey.stacking.pooled_classifier import (
     CLASSIFIERS,
     KERNEL_LABELS,
+    SMALL_TABLE,
     TEXT_CLASSIFIERS,
     FittedMember,
     HeldOut,
@@ -55,6 +58,7 @@ from kdey.stacking.pooled_classifier import (
     PooledClassifier,
     best_pool,
     fit_member,
+    n_features,
     openmp_threads,
     usable_methods,
 )
@@ -89,9 +93,12 @@ EFFORTS: Mapping[str, tuple[int, int, int]] = {
 }
 
 
-#: Of tables with more than twice as many rows, a tree of the forest sees this number, and its
-#: leaves have at least so many of them: a forest then does not grow with the table.
+#: Of tables with more rows, a tree of the forest sees this number, and its leaves have at least so
+#: many of them: a forest then does not grow with the table.
 TREE_ROWS, LEAF_ROWS = 20_000, 5
+#: A forest takes no part on a sparse matrix of more cells (rows times columns): on 32,000 rows of
+#: 50,000 words a tree takes 1.5 s, as long as a linear model, and the forests have hundreds.
+MOST_SPARSE_CELLS = 5e8
 #: Of larger tables the classifiers see a random sample of this size.
 MOST_ROWS = 100_000
 
@@ -108,7 +115,7 @@ def portfolio(
     random_state: Any = None,
     *,
     sparse: SparseColumns | None = None,
-    n_rows: int = 0,
+    shape: tuple[int, int] = (0, 0),
 ) -> dict[str, Candidate]:
     """Return by name the candidates that the parameter ``classifiers`` of a quantifier stands for.
 
@@ -123,8 +130,8 @@ def portfolio(
     random_state : int or None
     sparse : {"alike", "mixed"} or None
         Columns of a sparse matrix (``kdey.tables.features.sparse_columns``).
-    n_rows : int
-        Number of training instances.
+    shape : tuple of int
+        Numbers of training instances and of columns.
 
     Raises
     ------
@@ -134,7 +141,12 @@ def portfolio(
     named: list[tuple[str, Any]] = []
     if isinstance(classifiers, str) and classifiers == "auto":
         has_text = sparse is not None or (kinds is not None and "text" in kinds)
-        named = [(name, name) for name in (TEXT_CLASSIFIERS if has_text else CLASSIFIERS)]
+        is_wide = sparse is not None and shape[0] * shape[1] > MOST_SPARSE_CELLS
+        named = [
+            (name, name)
+            for name in (TEXT_CLASSIFIERS if has_text else CLASSIFIERS)
+            if not (is_wide and name == "extra trees")
+        ]
     elif isinstance(classifiers, Mapping):
         named = [(str(name), value) for name, value in classifiers.items()]
     elif isinstance(classifiers, Iterable) and not isinstance(classifiers, str):
@@ -146,7 +158,7 @@ def portfolio(
     made = {}
     for name, value in named:
         if isinstance(value, str):
-            classifier = named_classifier(value, effort, random_state, n_rows)
+            classifier = named_classifier(value, effort, random_state, shape[0])
             made[name] = prepare(classifier, kinds, sparse=sparse), value in _REFITTED
             continue
         try:
@@ -184,7 +196,7 @@ def named_classifier(name: str, effort: str, random_state: Any = None, n_rows: i
         return LogisticRegression(max_iter=1000)
     if name == "extra trees":
         bounds: dict[str, Any] = {}
-        if n_rows > 2 * TREE_ROWS:  # as a share of the rows, since folds have fewer of them
+        if n_rows > TREE_ROWS:  # as a share of the rows, since folds have fewer of them
             bounds = {"bootstrap": True, "max_samples": TREE_ROWS / n_rows}
             bounds["min_samples_leaf"] = LEAF_ROWS
         return ExtraTreesClassifier(trees, random_state=seed, **bounds)
@@ -292,13 +304,14 @@ class PooledStage(ClassifierStage):
             if value is not None and not (is_number and value > 0):
                 raise ValueError(f"{name} must be None or a positive number, got {value!r}")
 
-    def candidates(
-        self, sparse: SparseColumns | None = None, n_rows: int = 0
-    ) -> dict[str, Candidate]:
-        """Return by name what may join the pool; parameters as for :func:`portfolio`."""
+    def candidates(self, X: Any = None) -> dict[str, Candidate]:
+        """Return by name what may join a pool on instances X; None: on any."""
         kinds = None if self.schema is None else self.schema.kinds
         given = (self.classifier, kinds, self.effort, self.random_state)
-        return portfolio(*given, sparse=sparse, n_rows=n_rows)
+        if X is None:
+            return portfolio(*given)
+        shape = (_num_samples(X), n_features(X))
+        return portfolio(*given, sparse=sparse_columns(X), shape=shape)
 
     def fit(
         self,
@@ -335,8 +348,7 @@ class PooledStage(ClassifierStage):
             *(self.cv, X, codes, classes), random_state=self.random_state, clusters=clusters
         )
         data = (X, codes, classes, splits, sample_weight, clusters)
-        candidates = self.candidates(sparse_columns(X), len(codes))
-        run = _PoolFit(self, candidates, *data, n_jobs, progress, cache)
+        run = _PoolFit(self, self.candidates(X), *data, n_jobs, progress, cache)
         fits = run.cross_fits()
         pool = run.pool(fits)
         warn_about_rare_classes(self.cv, codes, len(classes), splits)
@@ -370,26 +382,45 @@ class _PoolFit:
         """Return the fits of all candidates that could be fitted, by name."""
         fits: dict[str, FittedStage] = {}
         error: Exception | None = None
-        limit = self.stage.time_limit
         for number, name in enumerate(self.candidates):
             started = time.monotonic()
             try:
                 # The first one is fitted in any case.
-                deadline = None if limit is None or not fits else self.start + limit
-                fits[name] = self._cross_fit(name, deadline)
-            except TimeoutError as late:
-                self.leave_out(name, f"time_limit={limit:g} s, and {late}")
+                fits[name] = self._cross_fit(name, self._judge(name) if fits else None)
+            except _LimitError as exceeded:
+                self.leave_out(name, str(exceeded))
             except Exception as failure:  # classifiers of users may raise anything
                 error = failure
                 self.leave_out(name, f"its fit failed ({_first_line(failure)})")
             self.seconds[name] = time.monotonic() - started
             self._report(name, number + 1)
         if not fits:
-            assert error is not None, "the first classifier has no deadline"
+            assert error is not None, "the first classifier has no limits"
             raise error
         return fits
 
-    def _cross_fit(self, name: str, deadline: float | None) -> FittedStage:
+    def _judge(self, name: str) -> Judge | None:
+        """Return what ends the fits of a classifier that a limit will drop; None: nothing does."""
+        stage, kept = self.stage, 1 if self.candidates[name][1] else len(self.splits)
+        # Small tables have small models, and the first fold need not be waited for.
+        most_bytes = None if len(self.codes) < SMALL_TABLE else stage.size_limit
+        if stage.time_limit is None and most_bytes is None:
+            return None
+
+        def judge(model: Any, seconds_left: float) -> None:
+            spent = time.monotonic() - self.start
+            if stage.time_limit is not None and spent + seconds_left > stage.time_limit:
+                raise _LimitError(
+                    f"time_limit={stage.time_limit:g} s, of which {spent:.0f} s are over, and its "
+                    f"other fits would take about {seconds_left:.0f} s"
+                )
+            size = 0 if most_bytes is None else kept * model_bytes(model)
+            if most_bytes is not None and size > most_bytes:
+                raise _LimitError(_too_large(size, most_bytes))
+
+        return judge
+
+    def _cross_fit(self, name: str, judge: Judge | None) -> FittedStage:
         (classifier, refit), file = self.candidates[name], None
         if self.cache is not None:
             key = fingerprint(
@@ -400,8 +431,9 @@ class _PoolFit:
             kept = _read_fits(file)
             if kept is not None:
                 return kept
-        if deadline is not None and time.monotonic() > deadline:
-            raise TimeoutError("the others have used it up")
+        limit = self.stage.time_limit
+        if judge is not None and limit is not None and time.monotonic() > self.start + limit:
+            raise _LimitError(f"time_limit={limit:g} s, and the others have used it up")
         with openmp_threads(name, len(self.codes)):
             fits = cross_fit(
                 classifier,
@@ -413,7 +445,7 @@ class _PoolFit:
                 n_jobs=self.n_jobs,
                 clusters=self.clusters,
                 refit=refit,
-                deadline=deadline,
+                judge=judge,
             )
         if file is not None:
             write_whole(file, pickle.dumps(fits))
@@ -475,10 +507,7 @@ class _PoolFit:
                     )
                 return pool
             largest = max(sizes, key=lambda name: sizes[name])
-            self.leave_out(
-                largest,
-                f"it takes {sizes[largest] / 1e6:.0f} MB, and size_limit={limit / 1e6:.0f} MB",
-            )
+            self.leave_out(largest, _too_large(sizes[largest], limit))
             pool = pool.keep([i for i, m in enumerate(pool.members) if m.classifier != largest])
         return pool
 
@@ -522,6 +551,14 @@ class _PoolFit:
         )
 
 
+class _LimitError(Exception):
+    """The fits of a classifier would exceed a limit, and are not made."""
+
+
+def _too_large(size: float, limit: float) -> str:
+    return f"it takes {size / 1e6:.0f} MB, and size_limit={limit / 1e6:.0f} MB"
+
+
 def _read_fits(file: Path) -> FittedStage | None:
     """Return the fits that a file keeps; None if there are none, or they are damaged."""
     try:
@@ -550,9 +587,13 @@ def sampled_rows(codes: Indices, random_state: Any) -> Indices | None:
     return np.sort(order[rank < np.repeat(kept, counts)])
 
 
+#: Size of a model file relative to that of compressed pickles (trees of 20,000 rows: 0.82).
+_FILE_SHARE = 0.85
+
+
 def model_bytes(models: Any) -> int:
     """Return about how many bytes models take in a file, which is compressed."""
-    return len(zlib.compress(pickle.dumps(models), 1))
+    return int(_FILE_SHARE * len(zlib.compress(pickle.dumps(models), 1)))
 
 
 def _first_line(error: BaseException) -> str:

@@ -320,7 +320,7 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
         self.check_models_ = {name: list(fitted) for name, fitted in (check_models or {}).items()}
         self.models_ = {name: list(fitted) for name, fitted in models.items()}
         self.classes_ = classes
-        self.n_features_in_ = _n_features(X)
+        self.n_features_in_ = n_features(X)
         return self
 
     def fold_pools(self) -> list[PooledClassifier]:
@@ -340,16 +340,34 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> Array:
         """Return the pooled posteriors at the training prevalence, shape (m, k)."""
+        return self._pooled(self._scored(X, self.models_))
+
+    def predict_by_fold(self, X: Any) -> Array:
+        """Return the pooled posteriors, then those of each of :meth:`fold_pools`, (1 + F, m, k).
+
+        Every model scores the instances once.
+        """
+        final = self._scored(X, self.models_)
+        known = {**final, **self._scored(X, self.check_models_)}
+        folds = range(max(map(len, known.values())))
+        pools = [{n: s if len(s) == 1 else [s[fold]] for n, s in known.items()} for fold in folds]
+        return np.array([self._pooled(scored) for scored in (final, *pools)])
+
+    def _scored(self, X: Any, models: Mapping[str, Sequence[Any]]) -> dict[str, list[Posteriors]]:
+        """Return the posteriors by each model of each classifier."""
         check_is_fitted(self, "models_")
         jobs = [
             partial(_predict, name, model, X, self.classes_)
-            for name, models in self.models_.items()
-            for model in models
+            for name, fitted in models.items()
+            for model in fitted
         ]
         results = iter(run_in_threads(jobs, self.n_threads))
+        return {name: [next(results) for _ in fitted] for name, fitted in models.items()}
+
+    def _pooled(self, scored: Mapping[str, Sequence[Posteriors]]) -> Array:
         scores = {
-            name: geometric_mean(models, [next(results) for _ in models], self.classes_)
-            for name, models in self.models_.items()
+            name: geometric_mean(self.models_[name], parts, self.classes_)
+            for name, parts in scored.items()
         }
         return pool_posteriors(self.members, np.asarray(self.weights), scores, self.n_threads)
 
@@ -426,7 +444,7 @@ def geometric_mean(
     calibrated, but for the noise between the models, which the mean reduces. A model that has not
     seen a class has no say about it.
     """
-    if len(models) == 1:
+    if len(posteriors) == 1:
         return posteriors[0]
     total: Any = 0.0
     known = np.zeros(len(classes))
@@ -439,10 +457,11 @@ def geometric_mean(
     return softmax_rows(logs)
 
 
-def _n_features(X: Any) -> int:
+def n_features(X: Any) -> int:
+    """Return the number of columns of instances; one for a list of texts."""
     try:
         return int(_num_features(X))
-    except TypeError:  # a list of texts
+    except TypeError:
         return 1
 
 

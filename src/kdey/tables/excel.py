@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from kdey.tables.columns import canonical_text
@@ -29,13 +28,14 @@ MOST_ROWS, MOST_COLUMNS, LONGEST = 1_048_576, 16_384, 32_767
 
 
 def read_sheet(
-    source: Path | bytes, sheet: str, decimal: str
+    opener: Callable[[], BinaryIO], sheet: str, decimal: str
 ) -> tuple[Any, dict[str, list[Any]], int]:
     """Return a sheet of an Excel file; its first row that is not empty is the header.
 
     Parameters
     ----------
-    source : path, or the bytes of the file
+    opener : callable
+        Opens the bytes of the file.
     sheet : str
         Name, or number from 1; "auto": the only one that is not empty.
     decimal : {".", ","}
@@ -56,8 +56,8 @@ def read_sheet(
     """
     calamine = _calamine()
     try:
-        _check_size(source)
-        with opened(source) as stream:
+        _check_size(opener)
+        with opener() as stream:
             book = calamine.CalamineWorkbook.from_filelike(stream)
             rows = _rows(book, sheet)
     except (calamine.CalamineError, zipfile.BadZipFile) as error:
@@ -83,16 +83,12 @@ def _calamine() -> Any:
     return python_calamine
 
 
-def opened(source: Path | bytes) -> BinaryIO:
-    """Return a stream of the bytes of a file, or of those at hand."""
-    return io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
-
-
-def _check_size(source: Path | bytes) -> None:
+def _check_size(opener: Callable[[], BinaryIO]) -> None:
     """Raise where an archive would unpack to more than a sheet can hold."""
-    packed = len(source) if isinstance(source, bytes) else source.stat().st_size
-    with opened(source) as stream:
-        if stream.read(len(ARCHIVE)) != ARCHIVE:
+    with opener() as stream:
+        is_archive = stream.read(len(ARCHIVE)) == ARCHIVE
+        packed = stream.seek(0, io.SEEK_END)
+        if not is_archive:
             return
         with zipfile.ZipFile(stream) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
@@ -199,10 +195,11 @@ def _text(cell: Any, decimal: str) -> str:
 
 
 def sheet_bytes(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> bytes:
-    """Return an Excel file of one sheet.
+    """Return an Excel file of one sheet, whose header stays in view and can be filtered by.
 
-    Texts are written as text, also where they begin like formulas. Whole numbers that Excel would
-    round are written as text too; NaN and infinite numbers are left empty.
+    Fractions in columns within -1 and 1, such as shares and p-values, show four digits. Texts are
+    written as text, also where they begin like formulas. Whole numbers that Excel would round are
+    written as text too; NaN and infinite numbers are left empty.
 
     Parameters
     ----------
@@ -221,15 +218,28 @@ def sheet_bytes(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> bytes
     options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     book = xlsxwriter.Workbook(stream, {"constant_memory": True, "in_memory": True, **options})
     sheet = book.add_worksheet("kdey")
-    formats: dict[type, Any] = {
-        date: book.add_format({"num_format": "yyyy-mm-dd"}),
-        datetime: book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"}),
-    }
-    for place, name in enumerate(names):
-        sheet.write_string(0, place, _fitting(name))
+    days, times, shares, header = (
+        book.add_format(kind)
+        for kind in (
+            {"num_format": "yyyy-mm-dd"},
+            {"num_format": "yyyy-mm-dd hh:mm:ss"},
+            {"num_format": "0.0000"},
+            {"bold": True, "bottom": 1},
+        )
+    )
+    formats = []
+    for place, (name, column) in enumerate(zip(names, columns, strict=True)):
+        fractions = [v for v in column if isinstance(v, float) and v - v == 0.0]
+        are_shares = bool(fractions) and max(map(abs, fractions)) <= 1.0
+        formats.append({date: days, datetime: times, float: shares if are_shares else None})
+        sheet.set_column(place, place, min(max(len(name) + 4, 10), 40))
+        sheet.write_string(0, place, _fitting(name), header)
+    sheet.freeze_panes(1, 0)
+    if names:
+        sheet.autofilter(0, 0, n_rows, len(names) - 1)
     for row in range(n_rows):
         for place, column in enumerate(columns):
-            _write(sheet, row + 1, place, column[row], formats)
+            _write(sheet, row + 1, place, column[row], formats[place])
     book.close()
     return stream.getvalue()
 
@@ -259,7 +269,7 @@ def _write(sheet: Any, row: int, place: int, value: Any, formats: dict[type, Any
         sheet.write_number(row, place, value)
     elif isinstance(value, float):
         if value - value == 0.0:  # finite
-            sheet.write_number(row, place, value)
+            sheet.write_number(row, place, value, formats[float])
     elif type(value) in formats and value.year >= 1900:
         naive = value.replace(tzinfo=None) if isinstance(value, datetime) else value
         sheet.write_datetime(row, place, naive, formats[type(value)])

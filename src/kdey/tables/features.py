@@ -261,7 +261,7 @@ def table_instances(schema: TableSchema, X: Any) -> tuple[NDArray[Any], NDArray[
     return encoded.X, encoded.unseen if encoded.unseen.any() else None
 
 
-def settle_schema(classifier: Any, X: Any) -> tuple[Any, Any, TableSchema | None]:
+def learn_schema_once(classifier: Any, X: Any) -> tuple[Any, Any, TableSchema | None]:
     """Return an unfitted classifier and instances for it, once tables are read.
 
     Where the classifier is a pipeline that begins with :class:`TableFeatures`, its schema is

@@ -1,4 +1,4 @@
-"""Tables that are written: for people, as HTML and on a terminal, and as files.
+"""Tables that are written: for people on a page or a terminal, and as files.
 
 A table that people read has rows of cells, each a text with the number behind it. The tables of a
 report and those that commands print are built from these classes. Files are CSV, JSON, Parquet or
@@ -13,19 +13,14 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
 
 from kdey.tables.columns import parse_number
 from kdey.tables.excel import sheet_bytes
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
-
-    from kdey.bags import Array
 
 #: "summary" rows (averages, ranks) stand apart from the others; "best" and "muted" rows are shown
 #: stronger and weaker.
@@ -136,44 +131,6 @@ def headings(
     return (Heading(corner, numeric=False), *numeric)
 
 
-def number(value: float, digits: int = 5) -> Cell:
-    """Return a plain number; NaN gives an empty cell."""
-    if np.isnan(value):
-        return Cell()
-    return Cell(f"{value:.{digits}f}", float(value))
-
-
-def shaded(
-    values: Array, texts: Sequence[str] | None = None, marks: Sequence[str] | None = None
-) -> tuple[Cell, ...]:
-    """Return a row of cells, the smallest value in bold and green, the largest in red.
-
-    Parameters
-    ----------
-    values : array of shape (n_columns,)
-        NaN where there is nothing.
-    texts, marks : one per value
-    """
-    known = values[~np.isnan(values)]
-    smallest, largest = (known.min(), known.max()) if len(known) else (0.0, 0.0)
-    span = largest - smallest
-    cells = []
-    for i, value in enumerate(values.tolist()):
-        if np.isnan(value):
-            cells.append(Cell())
-            continue
-        cells.append(
-            Cell(
-                f"{value:.5f}" if texts is None else texts[i],
-                value,
-                best=value == smallest,
-                mark="" if marks is None else marks[i],
-                shade=1.0 - 2.0 * (value - smallest) / span if span > 0 else None,
-            )
-        )
-    return tuple(cells)
-
-
 # CSV
 
 
@@ -211,67 +168,6 @@ def _guarded(cell: Any) -> Any:
         return cell
     number = parse_number(cell)
     return cell if number is not None and number == number else f"'{cell}"
-
-
-# HTML
-
-#: Red, green and blue of the best and of the worst cell of a row.
-_GREEN, _RED = (76, 175, 80), (229, 83, 75)
-#: Texts up to this length are not wrapped in a sortable table.
-_SHORT = 18
-
-
-def sortable_html(table: Table) -> str:
-    """Return a ``<table>`` that the script of a report can sort: cells carry their numbers."""
-    return (
-        f'<table data-sortable id="{escape(table.name)}">\n'
-        f"<caption>{escape(table.title)}</caption>\n{html_body(table, sortable=True)}\n</table>"
-    )
-
-
-def html_body(table: Table, *, sortable: bool) -> str:
-    """Return head and body of a table; only a sortable one has classes and values in its cells."""
-    families = "".join(f'<th colspan="{span}">{escape(name)}</th>' for name, span in table.families)
-    above = f"<tr><th></th>{families}</tr>" if families else ""
-    names = "".join(_html_heading(column, sortable) for column in table.columns)
-    rows = "".join(_html_row(row, table.columns, sortable) for row in table.rows)
-    return f"<thead>{above}<tr>{names}</tr></thead>\n<tbody>{rows}</tbody>"
-
-
-def _html_heading(column: Heading, sortable: bool) -> str:
-    if not sortable:
-        return f"<th>{escape(column.name)}</th>"
-    numeric = ' class="n"' if column.numeric else ""
-    return f'<th scope="col"{numeric}><button type="button">{escape(column.name)}</button></th>'
-
-
-def _html_row(row: Row, columns: Sequence[Heading], sortable: bool) -> str:
-    kind = "" if row.kind == "plain" else f' class="{row.kind}"'
-    cells = []
-    for place, (cell, column) in enumerate(zip(row.cells, columns, strict=True)):
-        tag, scope = ("td", "") if place else ("th", ' scope="row"')
-        details = _sort_attributes(cell, column) if sortable else ""
-        cells.append(f"<{tag}{scope}{details}{_html_colour(cell.shade)}>{_html_text(cell)}</{tag}>")
-    return f"<tr{kind}>{''.join(cells)}</tr>\n"
-
-
-def _sort_attributes(cell: Cell, column: Heading) -> str:
-    kind = "n" if column.numeric else "short" if len(cell.text) <= _SHORT else ""
-    attributes = f' class="{kind}"' if kind else ""
-    return attributes if cell.value is None else f'{attributes} data-value="{cell.value}"'
-
-
-def _html_text(cell: Cell) -> str:
-    text = escape(cell.text)
-    text = f"<b>{text}</b>" if cell.best else text
-    return f"{text}<sup>{escape(cell.mark)}</sup>" if cell.mark else text
-
-
-def _html_colour(shade: float | None) -> str:
-    if shade is None:
-        return ""
-    red, green, blue = _GREEN if shade >= 0 else _RED
-    return f' style="background:rgba({red},{green},{blue},{0.65 * abs(shade):.2f})"'
 
 
 # Terminal
@@ -350,26 +246,45 @@ def format_of(path: str | None) -> str:
     return suffix if suffix in FORMATS else "csv"
 
 
-def table_bytes(table: Any, format: str) -> bytes:
-    """Return a pyarrow table in one of ``FORMATS``; JSON is a list of one object per row."""
+#: Significant digits of numbers in CSV files, and those that a number has at most.
+CSV_DIGITS, ALL_DIGITS = 6, 17
+
+
+def table_bytes(table: Any, format: str, digits: int | None = None) -> bytes:
+    """Return a pyarrow table in one of ``FORMATS``; JSON is a list of one object per row.
+
+    Parameters
+    ----------
+    table : pyarrow table
+        Columns in front of "class" or "n" are keys, and keep all digits.
+    format : {"csv", "json", "parquet", "xlsx"}
+    digits : int, optional
+        Significant digits of fractions in CSV and JSON: by default 6 in CSV, and all in JSON. The
+        other formats keep all of them.
+    """
     if format == "parquet":
         import pyarrow.parquet as pq
 
         stream = io.BytesIO()
         pq.write_table(table, stream)
         return stream.getvalue()
+    names = table.column_names
     if format == "xlsx":
-        return sheet_bytes(table.column_names, [column.to_pylist() for column in table.columns])
-    columns = [[_plain(value) for value in column.to_pylist()] for column in table.columns]
+        return sheet_bytes(names, [column.to_pylist() for column in table.columns])
+    kept = digits or (CSV_DIGITS if format == "csv" else ALL_DIGITS)
+    first = min((names.index(name) for name in ("class", "n") if name in names), default=0)
+    columns = [
+        [_plain(value, kept if place >= first else ALL_DIGITS) for value in column.to_pylist()]
+        for place, column in enumerate(table.columns)
+    ]
     rows = zip(*columns, strict=True)
     if format == "json":
-        names = table.column_names
         lines = (json.dumps(dict(zip(names, row, strict=True)), allow_nan=False) for row in rows)
         return "[\n{}\n]\n".format(",\n".join(lines)).encode()
-    return csv_text(table.column_names, rows).encode()
+    return csv_text(names, rows).encode()
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, digits: int) -> Any:
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return float(f"{value:.{digits}g}") if math.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int | str) else str(value)

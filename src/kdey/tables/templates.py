@@ -21,13 +21,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils.validation import _num_samples
 
 from kdey.bags import Array, Indices, cluster_factors, joined_clusters
 from kdey.validation import on_host
@@ -159,6 +160,23 @@ class ColumnTemplates:
         sizes: Array = self.counts.sum(axis=2)
         return sizes
 
+    def with_rows(
+        self, X: Any, labels: Indices, weights: Array | None, clusters: Indices | None
+    ) -> ColumnTemplates:
+        """Return the templates with labelled rows counted that training did not have.
+
+        Parameters are those of :func:`learn_columns`; the bins stay.
+        """
+        by_class, n_bins = (
+            ClassCounts(labels, self.n_classes, weights, clusters),
+            self.counts.shape[2],
+        )
+        added = [
+            by_class.of(codes, n_bins, column.is_ordered)
+            for codes, column in zip(self.codes(X).T, self.columns, strict=True)
+        ]
+        return replace(self, counts=self.counts + np.array(added))
+
     def codes(self, X: Any) -> Codes:
         """Return the bin of every row and column, shape (m, d).
 
@@ -171,7 +189,7 @@ class ColumnTemplates:
         ValueError
             If X has another number of columns than training.
         """
-        reader = _Reader.of(X)
+        reader = _Reader(X)
         if reader.n_columns != self.n_columns:
             raise ValueError(
                 f"X has {reader.n_columns} columns, but the training data had {self.n_columns}"
@@ -184,7 +202,7 @@ class ColumnTemplates:
                 codes[:, i] = column.codes(_numbers(values) if column.kind == "number" else values)
                 continue
             if column.position not in texts:
-                texts[column.position] = _Texts.of(reader.column(column.position))
+                texts[column.position] = _Texts(reader.column(column.position))
             text = texts[column.position]
             if column.kind == "unknown words":
                 values = text.unknown_share(self.known_words)
@@ -223,7 +241,7 @@ def learn_columns(
     -------
     ColumnTemplates or None
     """
-    reader = _Reader.of(X)
+    reader = _Reader(X)
     if reader.n_columns == 0 or reader.n_rows != len(labels):
         return None
     by_class = ClassCounts(labels, n_classes, weights, clusters)
@@ -234,7 +252,7 @@ def learn_columns(
     for name, kind, position, levels in _chosen(reader, by_class, schema, names):
         values = reader.column(position)
         if kind == "text":
-            text = _Texts.of(values)
+            text = _Texts(values)
             known = np.union1d(known, text.known())
             for column, own in _text_columns(name, position, text):
                 made.append(column)
@@ -521,9 +539,8 @@ def _text_columns(name: str, position: int, text: _Texts) -> Iterator[tuple[Chec
             yield column, column.codes(values)
 
 
-@dataclass(frozen=True, eq=False)
 class _Texts:
-    """The distinct words of each of m texts.
+    """The distinct words of each of m texts; what is no text has none.
 
     Attributes
     ----------
@@ -536,25 +553,15 @@ class _Texts:
         Number of words of each text, repeated ones included.
     """
 
-    vocabulary: dict[str, int]
-    words: Indices
-    owners: Indices
-    sizes: Array
-
-    @classmethod
-    def of(cls, values: NDArray[Any]) -> _Texts:
-        """Return the words of texts; what is no text has none."""
-        vocabulary: dict[str, int] = {}
-        words: list[int] = []
-        lengths, sizes = [], []
-        for value in values.tolist():
-            found = _WORD.findall(value.lower()) if isinstance(value, str) else []
-            distinct = {vocabulary.setdefault(word, len(vocabulary)) for word in found}
-            words.extend(distinct)
-            lengths.append(len(distinct))
-            sizes.append(float(len(found)))
-        owners = np.repeat(np.arange(len(lengths)), lengths)
-        return cls(vocabulary, np.array(words, dtype=np.int64), owners, np.array(sizes))
+    def __init__(self, values: NDArray[Any]) -> None:
+        self.vocabulary: dict[str, int] = {}
+        number = self.vocabulary.setdefault
+        lowered = (value.lower() if isinstance(value, str) else "" for value in values.tolist())
+        found = [_WORD.findall(text) for text in lowered]
+        distinct = [{number(word, len(self.vocabulary)) for word in words} for words in found]
+        self.words: Indices = np.array([w for words in distinct for w in words], dtype=np.int64)
+        self.owners: Indices = np.repeat(np.arange(len(distinct)), [len(d) for d in distinct])
+        self.sizes: Array = np.array([len(words) for words in found], dtype=np.float64)
 
     @property
     def row_counts(self) -> Indices:
@@ -614,9 +621,8 @@ class _Texts:
         return [names[i] for i in order[:MOST_WORDS]]
 
 
-@dataclass(frozen=True, eq=False)
 class _Reader:
-    """Instances as columns.
+    """Instances as columns, from arrays, sparse matrices, frames and sequences of texts.
 
     Attributes
     ----------
@@ -627,39 +633,34 @@ class _Reader:
         Zero columns: the instances have none.
     """
 
-    matrix: Any
-    is_sparse: bool
-    names: tuple[str, ...] | None
-    n_rows: int
-    n_columns: int
+    def __init__(self, X: Any) -> None:
+        self.is_sparse: bool = sp.issparse(X)
+        self.names: tuple[str, ...] | None = None
+        if self.is_sparse:
+            self.matrix: Any = X.tocsc()
+            self.n_rows, self.n_columns = self.matrix.shape
+        elif hasattr(X, "columns") and hasattr(X, "shape"):
+            import narwhals as nw
 
-    @classmethod
-    def of(cls, X: Any) -> _Reader:
-        """Return the columns of arrays, sparse matrices, frames and sequences of texts."""
-        if sp.issparse(X):
-            columns: Any = X.tocsc()  # type: ignore[attr-defined]
-            return cls(columns, True, None, *columns.shape)
-        if hasattr(X, "columns") and hasattr(X, "shape"):
-            return cls._of_frame(X)
+            frame = nw.from_native(X, eager_only=True)
+            self.matrix = [_frame_values(column) for column in frame.iter_columns()]
+            self.names = tuple(map(str, frame.columns))
+            self.n_rows, self.n_columns = len(frame), len(self.matrix)
+        else:
+            self._read_array(X)
+
+    def _read_array(self, X: Any) -> None:
+        self.matrix, self.n_rows, self.n_columns = None, _num_samples(X), 0
         try:
             values = np.asarray(on_host(X))
         except (TypeError, ValueError):  # of several lengths
-            return cls(None, False, None, len(X), 0)
+            return
         if values.ndim == 1 and values.dtype.kind in "OU" and len(values):
             texts = values.astype(object)
-            is_text = all(isinstance(value, str) for value in texts[:100].tolist())
-            return cls([texts], False, ("text",), len(texts), int(is_text))
-        if values.ndim != 2 or values.dtype.kind not in "fiubO":
-            return cls(None, False, None, len(values), 0)
-        return cls(values, False, None, *values.shape)
-
-    @classmethod
-    def _of_frame(cls, X: Any) -> _Reader:
-        import narwhals as nw
-
-        frame = nw.from_native(X, eager_only=True)
-        columns = [_frame_values(column) for column in frame.iter_columns()]
-        return cls(columns, False, tuple(map(str, frame.columns)), len(frame), len(columns))
+            self.matrix, self.names = [texts], ("text",)
+            self.n_columns = int(all(isinstance(value, str) for value in texts[:100].tolist()))
+        elif values.ndim == 2 and values.dtype.kind in "fiubO":
+            self.matrix, self.n_columns = values, values.shape[1]
 
     @property
     def is_numeric(self) -> bool:

@@ -46,7 +46,7 @@ from kdey.matching.divergence import MatchDivergence
 from kdey.metrics import Metric, get_metric
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows import Rows, RowSpec, TuningEffort
-from kdey.rows.kernel import BandwidthWarning, families, rows_of_family
+from kdey.rows.kernel import BandwidthWarning, families, family_rows, fit_family
 from kdey.rows.monte_carlo import MonteCarloRows
 from kdey.simplex import round_counts, sample_smooth
 from kdey.validation import check_count, check_share, choose_device, make_frame
@@ -629,14 +629,9 @@ class TrialScorer:
         out = np.empty((len(specs), len(hold_out.bags)))
         for family in families(specs, len(hold_out.points), hold_out.n_classes):
             members = [specs[i] for i in family]
-            fitted = rows_of_family(
-                members,
-                hold_out.training,
-                hold_out.points,
-                hold_out.n_classes,
-                self.n_threads,
-            )
-            for number, (row_map, rows) in zip(family, fitted, strict=True):
+            maps = fit_family(members, hold_out.training, hold_out.n_classes, self.n_threads)
+            every = family_rows(maps, hold_out.points, self.n_threads)
+            for number, row_map, rows in zip(family, maps, every, strict=True):
                 used = quick(rows) if takes_quick_rows(self.matching) else rows
                 solution = self.matching.match(row_map, used, hold_out.bags, self.n_threads)
                 out[number] = self.error(hold_out, solution.prevalence)
