@@ -86,7 +86,7 @@ def sections() -> list[Section]:
         Section("model_selection", "Model selection", "model_selection.py"),
         Section("tuning", "The automatic choice", "tuning.py"),
         Section("intervals", "Intervals", "intervals.py"),
-        Section("limits", "Limits by number of classes", "limits_cost.py"),
+        Section("limits", "Intervals by number of classes", "interval_cost.py"),
         Section("gibbs", "Gibbs sampling", "gibbs.py", ("--bags", "0")),
         Section("groups", "Groups of a large table", "groups.py"),
         Section("report", "Reports on large tables", "fit_check_cost.py", ("report",)),

@@ -11,7 +11,7 @@ from kdey import ACC, EMQ, PACC, Bags, KDEyML
 from kdey.bags import Array
 from kdey.intervals.analytic import moment_densities
 from kdey.intervals.moments import MomentEquations, Moments
-from kdey.intervals.profile import _Chunk, _Faces, profile_intervals, wilson
+from kdey.intervals.profile import Chunk, _Faces, profile_intervals, wilson
 
 from .cases import bag, separated, training
 
@@ -156,7 +156,7 @@ def test_perfect_classes_give_wilson() -> None:
 @pytest.mark.parametrize("k", [3, 6])
 def test_certificates_of_the_inner_programs(k: int) -> None:
     given = equations(k, seed=20 + k)
-    chunk = _Chunk.of(given, slice(None), np.ones(len(given.means)))
+    chunk = Chunk.of(given, slice(None), np.ones(len(given.means)))
     faces = _Faces.of(chunk, 0.025, 1)
     pairs = np.repeat(np.arange(3 * k), 4)
     t = np.tile([0.0, 0.2, 0.9, 1.0], 3 * k)

@@ -5,8 +5,9 @@ ways (analytically, or by bootstrap). The result is an :class:`Estimate` either 
 
 ``compute.py`` chooses the way and assembles the result. The analytic interval is in ``moments.py``
 (the equation), ``analytic.py`` (the equation for each family of methods) and ``profile.py`` (its
-interval); the bootstrap is in ``bootstrap.py``. ``differences.py`` and ``merging.py`` put estimates
-together, and ``drift.py`` says what a change of the classes themselves would leave of them.
+interval; that of more than 128 classes is in ``many_classes.py``); the bootstrap is in
+``bootstrap.py``. ``differences.py`` and ``merging.py`` put estimates together, and ``drift.py``
+says what a change of the classes themselves would leave of them.
 """
 
 from kdey.intervals.compute import estimate_points

@@ -38,7 +38,9 @@ from numpy.typing import NDArray
 from kdey._display import muted
 from kdey.bags import Array, Bags, SampledBag, SampledBags
 from kdey.calibration import BCTS, Minimum
+from kdey.intervals.many_classes import many_bag_moments, many_training_moments
 from kdey.intervals.moments import (
+    MOST_CLASSES,
     ClassRows,
     MomentEquations,
     Moments,
@@ -158,7 +160,8 @@ def feature_moments(model: Model, n_threads: int = 1) -> Moments:
             "analytic intervals need training posteriors: fit with a cv that is not None, or "
             "use method='bootstrap'"
         )
-    return model.derived("feature moments", lambda: training_moments(rows, None))
+    learn = training_moments if model.n_classes <= MOST_CLASSES else many_training_moments
+    return model.derived("feature moments", lambda: learn(rows, None))
 
 
 def moment_densities(model: Model, points: NDArray[Any], n_threads: int = 1) -> Array:
@@ -254,15 +257,17 @@ def linearise_likelihood(
     -------
     MomentEquations
     """
-    training, moments = moment_training_rows(model, n_threads), []
-    means = np.empty(estimates.shape)
+    training, has_many = moment_training_rows(model, n_threads), model.n_classes > MOST_CLASSES
+    means, moments = np.empty(estimates.shape), list[Moments]()
     prevalences = adapting_prevalence(estimates, bags.effective_sizes, training)
     for number, bag in enumerate(bags):
         prevalence, bag_rows = prevalences[number], rows[bag.indices]
         if training is None:
-            moments.append(bag_moments(bag_rows, bag.weights, prevalence))
+            learn_bag = many_bag_moments if has_many else bag_moments
+            moments.append(learn_bag(bag_rows, bag.weights, prevalence))
         else:
-            moments.append(training_moments(training, prevalence))
+            learn = many_training_moments if has_many else training_moments
+            moments.append(learn(training, prevalence))
         # The mean of the adapted posteriors, computed without an array of all of them.
         means[number] = prevalence * ((bag.weights / (bag_rows @ prevalence)) @ bag_rows)
 
@@ -522,7 +527,10 @@ def linearise_matching(
         if derivative is None:
             return None
         derivatives.append(derivative)
-        moments.append(projected_moments(training, derivative))
+        if model.n_classes > MOST_CLASSES:
+            moments.append(many_training_moments(training, None, derivative))
+        else:
+            moments.append(projected_moments(training, derivative))
         centres[number] = inside + derivative @ (means[number] - directions.means @ inside)
 
     def shares(number: int, bag: SampledBag) -> Array:

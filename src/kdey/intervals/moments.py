@@ -60,6 +60,9 @@ from kdey.rows.kernel import reference_order
 #: Spreads are computed from about 2,000 rows in all, and from at least 60 of each class; means use
 #: all rows.
 SPREAD_ROWS, SPREAD_ROWS_PER_CLASS = 2_000, 60
+#: With more classes than this, covariances within classes are not held (``many_classes.py``), and
+#: they are computed from so many rows of each.
+MOST_CLASSES, FEWER_ROWS_PER_CLASS = 128, 20
 #: Largest number of rows per class that is computed at all; with more, the pass over all pairs of
 #: training instances costs too much.
 MAX_ROWS_PER_CLASS = 5_000
@@ -126,20 +129,24 @@ class ClassRows:
         Sums of w (value - mean of the class) over the rows of each cluster and class, of values
         (n, c), times the root of the factor of the class.
         """
-        weighted = (values - self.means(values).T[self.owners]) * self.weights[:, None]
-        order, starts, cells = self._cells
         shares = self.cluster_shares
         sums = np.zeros((shares.size, values.shape[1]))
-        sums[cells] = np.add.reduceat(weighted[order], starts)
+        sums[self._cells[2]] = self._sums_of_cells(values)
         return sums.reshape(*shares.shape, -1) * np.sqrt(cluster_factors(shares))[:, None]
 
-    def worth(self, sums: Array, variances: Array) -> Array:
+    def _sums_of_cells(self, values: Array) -> Array:
+        """Return the sums of w (value - mean of the class) over rows of a cluster and a class."""
+        order, starts, _ = self._cells
+        weighted = (values - self.means(values).T[self.owners]) * self.weights[:, None]
+        return np.asarray(np.add.reduceat(weighted[order], starts))
+
+    def worth(self, values: Array, variances: Array) -> Array:
         """Return how many independent rows of each class would err as much as its rows, (k,).
 
         Parameters
         ----------
-        sums : array of shape (n_clusters, k, c)
-            Those of :meth:`cluster_sums`.
+        values : array of shape (n, c)
+            Of the rows.
         variances : array of shape (k,)
             Sums of the variances of the c values within each class.
 
@@ -149,8 +156,11 @@ class ClassRows:
             Between one, for a class in a single cluster, and ``sizes``.
         """
         expected = np.maximum(variances / self.sizes, np.finfo(np.float64).tiny)
-        effects = np.maximum((sums**2).sum(axis=(0, 2)) / expected, 1.0)
-        several = 1.0 / (self.cluster_shares**2).sum(axis=0) > 1.5
+        classes, shares = self._cells[2] % len(self.counts), self.cluster_shares
+        squares = (self._sums_of_cells(values) ** 2).sum(axis=1)
+        found = np.bincount(classes, squares, len(self.counts)) * cluster_factors(shares)
+        effects = np.maximum(found / expected, 1.0)
+        several = 1.0 / (shares**2).sum(axis=0) > 1.5
         return np.where(several, np.clip(self.sizes / effects, 1.0, None), 1.0)
 
     @cached_property
@@ -236,7 +246,8 @@ def class_rows(
     offsets = offsets_of(counts)
     mass = np.bincount(labels, weights=w, minlength=n_classes)
     shares = (w / mass[labels]).astype(np.float32)
-    thin = _spaced(offsets, max(SPREAD_ROWS // n_classes, SPREAD_ROWS_PER_CLASS))
+    per_class = SPREAD_ROWS_PER_CLASS if n_classes <= MOST_CLASSES else FEWER_ROWS_PER_CLASS
+    thin = _spaced(offsets, max(SPREAD_ROWS // n_classes, per_class))
     clusters = None if training.clusters is None else joined_clusters(training.clusters[selected])
     return ClassRows(rows.astype(np.float32), offsets, shares, thin, clusters)
 
@@ -356,7 +367,8 @@ class Moments:
         if training is None or training.clusters is None:
             return self.sizes
         variances = np.trace(self.covariances, axis1=1, axis2=2)
-        return training.worth(self._cluster_sums(), variances)
+        phi = features(training.rows, self.prevalence, self.projection)
+        return training.worth(phi, variances)
 
     def _cluster_sums(self) -> Array:
         assert self.training is not None, "templates that are given have no error"
@@ -396,7 +408,12 @@ class Moments:
         return np.asarray(self.inverse @ own.T)
 
     def covariance(self, bag_shares: Array, mix: Array) -> Array:
-        """Return the covariance of T^-1 q, shape (k, k).
+        """Return the covariance of T^-1 q, shape (k, k); parameters as below."""
+        total = self.feature_covariance(bag_shares, mix)
+        return np.asarray(self.inverse @ total @ self.inverse.T)
+
+    def feature_covariance(self, bag_shares: Array, mix: Array) -> Array:
+        """Return the covariance of the error of q = T alpha, shape (r, r).
 
         Parameters
         ----------
@@ -407,14 +424,14 @@ class Moments:
 
         Returns
         -------
-        array of shape (k, k)
+        array of shape (r, r)
         """
         total = np.tensordot(bag_shares, self.covariances, axes=1)
         total = total + np.tensordot(mix**2 / self.sizes, self.template_covariances, axes=1)
         if self.is_clustered:
             sums = mix @ self.cluster_errors
             total = total + sums.T @ sums
-        return np.asarray(self.inverse @ total @ self.inverse.T)
+        return np.asarray(total)
 
     def inversion_bias(self, mix: Array) -> Array:
         """Return the bias of T^-1 q at a prevalence ``mix`` (k,) from an uncertain T, (k,)."""
@@ -627,16 +644,20 @@ def training_moments(training: ClassRows, prevalence: Array | None) -> Moments:
     -------
     Moments
     """
+    matrix = class_means(training, prevalence)
+    phi = features(training.thinned.rows, prevalence)
+    covariances = training.thinned.covariances(phi)
+    return moments_of(training, prevalence, matrix, covariances)
+
+
+def class_means(training: ClassRows, prevalence: Array | None) -> Array:
+    """Return T, the mean features of each class, shape (r, k); parameters as above."""
     rows, w = training.rows, training.weights
     if prevalence is not None:
         w = w / (rows @ prevalence.astype(np.float32))
     runs = (slice(a, b) for a, b in pairwise(training.offsets.tolist()))
     matrix = np.array([w[run] @ rows[run] for run in runs], dtype=np.float64).T
-    if prevalence is not None:
-        matrix *= prevalence[:, None]
-    phi = features(training.thinned.rows, prevalence)
-    covariances = training.thinned.covariances(phi)
-    return moments_of(training, prevalence, matrix, covariances)
+    return matrix if prevalence is None else matrix * prevalence[:, None]
 
 
 def moments_of(
@@ -738,14 +759,29 @@ def regularised(covariances: Array, matrix: Array, observed: Array) -> Array:
     array of shape (k, r, r)
         Unbiased estimates, averaged with the pooled covariance; the pseudo-observations are added.
     """
+    own, common, pseudo, of_pooled = regularising_weights(observed)
+    pooled = np.tensordot(of_pooled, covariances, axes=1)
+    averaged = own[:, None, None] * covariances + common[:, None, None] * pooled
+    return np.asarray(averaged + pseudo[:, None, None] * apart(matrix))
+
+
+def regularising_weights(observed: Array) -> tuple[Array, Array, Array, Array]:
+    """Return what a regularised covariance is made of, by numbers of observations (k,).
+
+    Returns
+    -------
+    own, common, pseudo : arrays of shape (k,)
+        Weights of the covariance of the class, of the pooled one, and of the pseudo-observations.
+    of_pooled : array of shape (k,)
+        Weights of the covariances in the pooled one.
+    """
     several = observed > 1.5
     factor = np.where(several, observed / np.where(several, observed - 1.0, 1.0), 0.0)
-    unbiased = covariances * factor[:, None, None]
     share = np.where(several, observed - 1.0, 0.0)
-    pooled = np.tensordot(share, unbiased, axes=1) / max(share.sum(), 1.0)
-    n = np.where(several, observed, 0.0)[:, None, None]
-    averaged = (n * unbiased + POOLED_OBSERVATIONS * pooled) / (n + POOLED_OBSERVATIONS)
-    return np.asarray(averaged + (PSEUDO_OBSERVATIONS / observed)[:, None, None] * apart(matrix))
+    n = np.where(several, observed, 0.0) + POOLED_OBSERVATIONS
+    own = (n - POOLED_OBSERVATIONS) / n * factor
+    of_pooled = share * factor / max(share.sum(), 1.0)
+    return own, POOLED_OBSERVATIONS / n, PSEUDO_OBSERVATIONS / observed, of_pooled
 
 
 def apart(matrix: Array) -> Array:
@@ -760,12 +796,19 @@ def unstable(covariances: Array, sizes: Array) -> Array:
     Features sum to one, so the result is projected to deviations that sum to zero. Feature i must
     belong to class i (r = k).
     """
-    if not (np.isfinite(sizes).any() and covariances.shape[1] == len(sizes)):
+    factor = unstable_factors(sizes, covariances.shape[1])
+    if factor is None:
         return covariances
-    factor = np.sqrt(1.0 + (UNSTABLE_LABELS / sizes) ** 2)
     raised = covariances * factor[:, None] * factor
     raised = raised - raised.mean(axis=1, keepdims=True)
     return np.asarray(raised - raised.mean(axis=2, keepdims=True))
+
+
+def unstable_factors(sizes: Array, n_features: int) -> Array | None:
+    """Return by what deviations of features are raised, shape (k,); None: they are not."""
+    if not (np.isfinite(sizes).any() and n_features == len(sizes)):
+        return None
+    return np.asarray(np.sqrt(1.0 + (UNSTABLE_LABELS / sizes) ** 2))
 
 
 def invert(matrix: Array) -> Array:

@@ -95,7 +95,7 @@ def profile_intervals(
     shares = np.broadcast_to(np.asarray(unseen, dtype=np.float64), len(low))
     for start in range(0, len(low), step):
         run = slice(start, start + step)
-        chunk = _Chunk.of(equations, run, shares[run])
+        chunk = Chunk.of(equations, run, shares[run])
         faces = _Faces.of(chunk, tail, n_threads)
         middle[run] = faces.minimum
         low[run], high[run] = faces.intervals()
@@ -103,7 +103,7 @@ def profile_intervals(
 
 
 @dataclass(frozen=True, eq=False)
-class _Chunk:
+class Chunk:
     """The moment equations of B bags as stacks of arrays; see :class:`MomentEquations`."""
 
     means: Array
@@ -124,7 +124,8 @@ class _Chunk:
     unseen: Array
 
     @classmethod
-    def of(cls, equations: MomentEquations, run: slice, unseen: Array) -> _Chunk:
+    def of(cls, equations: MomentEquations, run: slice, unseen: Array) -> Chunk:
+        """Return the equations of a run of bags."""
         means = equations.means[run]
         shared = len(equations.moments) == 1
 
@@ -135,7 +136,7 @@ class _Chunk:
             return np.stack([getattr(item, name) for item in equations.moments[run]])
 
         matrix, covariances = stack("matrix"), stack("covariances")
-        if (unseen > 0.0).any():
+        if covariances.shape[1] and (unseen > 0.0).any():
             # The labels of the bag are a draw, too: T (diag a - a a') T', of which the first term
             # has the form of the covariances.
             equal = shared and bool((unseen == unseen[0]).all())
@@ -177,16 +178,9 @@ class _Chunk:
         return total
 
     def solved(self, variance: Array, bags: Indices) -> Array:
-        """Return V^-1 [T q] of some bags for their V (N, r, r), shape (N, r, k + 1).
-
-        Residuals sum to zero, so V is singular along the vector of ones. What we add there changes
-        no distance.
-        """
-        r = variance.shape[1]
-        size = np.trace(variance, axis1=1, axis2=2)[:, None, None] + SMALLEST_VARIANCE
-        raised = variance + size / r + (RIDGE * size + SMALLEST_VARIANCE) * np.eye(r)
+        """Return V^-1 [T q] of some bags for their V (N, r, r), shape (N, r, k + 1)."""
         columns = np.concatenate([self.matrix[bags], self.means[bags][:, :, None]], axis=2)
-        return np.asarray(np.linalg.solve(raised, columns))
+        return np.asarray(np.linalg.solve(invertible(variance), columns))
 
     def program(self, solved: Array, bags: Indices) -> tuple[Array, Array]:
         """Return T'V^-1 T (N, k, k) and T'V^-1 q (N, k), of which Q is made."""
@@ -228,7 +222,7 @@ class _Chunk:
 
 
 @dataclass(frozen=True, eq=False)
-class _Variances:
+class ShareVariances:
     """The variance v(t) of each pair of a bag and a class, and its degrees of freedom.
 
     A pair is ``number of the bag * k + i``; there are P = B k pairs. The variance is
@@ -264,7 +258,7 @@ class _Variances:
     units: Array
 
     @classmethod
-    def of(cls, chunk: _Chunk, mix: Array, rest: Array) -> _Variances:
+    def of(cls, chunk: Chunk, mix: Array, rest: Array) -> ShareVariances:
         """Return the variances if the others share the rest as ``rest`` (B, k, k) says.
 
         V was taken at ``mix``, shape (B, k).
@@ -342,12 +336,12 @@ class _Faces:
 
     Attributes
     ----------
-    chunk : _Chunk
+    chunk : Chunk
     minimum : array of shape (B, k)
         The moment estimates.
     slope : array of shape (B, k)
         Half the gradient of Q there.
-    variances : _Variances
+    variances : ShareVariances
     rest : array of shape (P, k)
         How the other classes share what class i leaves; zero for class i.
     gram : array of shape (P, k - 1, k - 1)
@@ -362,10 +356,10 @@ class _Faces:
     n_threads : int
     """
 
-    chunk: _Chunk
+    chunk: Chunk
     minimum: Array
     slope: Array
-    variances: _Variances
+    variances: ShareVariances
     rest: Array
     gram: Array
     column: Array
@@ -375,7 +369,7 @@ class _Faces:
     n_threads: int
 
     @classmethod
-    def of(cls, chunk: _Chunk, tail: float, n_threads: int) -> _Faces:
+    def of(cls, chunk: Chunk, tail: float, n_threads: int) -> _Faces:
         """Return the faces of all bags and classes."""
         minimum, mix, gram, slope = chunk.moment_estimates(n_threads)
         n_bags, k = minimum.shape
@@ -386,7 +380,7 @@ class _Faces:
             chunk,
             minimum,
             slope,
-            _Variances.of(chunk, mix, rest),
+            ShareVariances.of(chunk, mix, rest),
             rest.reshape(n_bags * k, k),
             gram[:, others[:, :, None], others[:, None, :]].reshape(-1, k - 1, k - 1),
             gram[:, classes[:, None], others].reshape(-1, k - 1),
@@ -407,13 +401,13 @@ class _Faces:
         ends = np.repeat([0.0, 1.0], self.minimum.size)
         reach = np.tile(self.reach, 2) * np.where(ends > 0.0, 1.0, -1.0)
         far = np.clip(middle + reach, 0.0, 1.0)
-        t = _crossings(self.excess, pairs, middle, np.full(len(pairs), -1.0), far, ends)
+        t = crossings(self.excess, pairs, middle, np.full(len(pairs), -1.0), far, ends)
         wide = np.flatnonzero(self._has_hidden_classes[pairs % shape[1]] & (t != ends))
         if len(wide):
             value = self.hidden_excess(pairs[wide], t[wide])
             wide, value = wide[value < 0.0], value[value < 0.0]
             last = ends[wide]
-            t[wide] = _crossings(self.hidden_excess, pairs[wide], t[wide], value, last, last)
+            t[wide] = crossings(self.hidden_excess, pairs[wide], t[wide], value, last, last)
         low, high = t.reshape(2, *shape)
         return low, high
 
@@ -543,7 +537,7 @@ def _other_classes(k: int) -> Indices:
     return table[~np.eye(k, dtype=np.bool_)].reshape(k, k - 1)
 
 
-def _crossings(
+def crossings(
     excess: Callable[[Indices, Array], Array],
     pairs: Indices,
     inside: Array,
@@ -610,6 +604,17 @@ def _crossings(
         )
         active = active[~is_done]
     return t
+
+
+def invertible(variance: Array) -> Array:
+    """Return V (..., r, r) with what makes it invertible.
+
+    Residuals sum to zero, so V is singular along the vector of ones. What we add there changes no
+    distance.
+    """
+    r = variance.shape[-1]
+    size = np.trace(variance, axis1=-2, axis2=-1)[..., None, None] + SMALLEST_VARIANCE
+    return np.asarray(variance + size / r + (RIDGE * size + SMALLEST_VARIANCE) * np.eye(r))
 
 
 def t_quantile(tail: float, freedom: Array) -> Array:

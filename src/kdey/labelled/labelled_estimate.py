@@ -631,7 +631,7 @@ def class_moments(training: ClassRows, prevalence: Array) -> ClassMoments:
     if training.clusters is not None:
         every = adapted(rows.astype(np.float64), prevalence) @ inverse.T
         variances = np.trace(covariances, axis1=1, axis2=2)
-        sizes = training.worth(training.cluster_sums(every), variances)
+        sizes = training.worth(every, variances)
     covariances = covariances + _pseudo(sizes)
     return ClassMoments(inverse, covariances, sizes, residuals)
 
