@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -117,21 +118,32 @@ def print_tables(rows: list[dict[str, Any]]) -> None:
     print(markdown(["", "MAE", "MRAE", "processor time", "sets with a smaller MAE"], lines))
     print("\nWhat the others chose:\n")
     lines = [
-        [name.split("/")[1], *(found[method].get("chosen", "failed") for method in PEERS)]
+        [name.split("/")[1], *(in_words(found[m].get("chosen", "failed")) for m in PEERS)]
         for name, found in done.items()
     ]
     print(markdown(["set", *PEERS], lines))
 
 
 def cell(row: dict[str, Any]) -> str:
-    return f"{row['ae']:.4f} ({row['seconds']:.0f})" if "ae" in row else "failed"
+    return f"{row['ae']:.4f} ({row['seconds']:.3g})" if "ae" in row else "failed"
+
+
+def in_words(chosen: str) -> str:
+    """Return a choice without the marks of a dict, and without what was no choice."""
+    text = chosen.replace("classifier__", "").replace("'val_split': 5", "")
+    return re.sub(r"[{}']", "", text).replace(": ", " = ").rstrip(", ")
 
 
 def draw(rows: list[dict[str, Any]]) -> None:
     """Draw the error and the time of each library on each set, relative to Quantifier()."""
-    from kdey.report.drawing import COLOURS
-
-    from kdey.plots.style import add_figure_legend, file_style, new_figure, remove_clutter
+    from kdey.plots.style import (
+        add_figure_legend,
+        file_style,
+        label_log_axis,
+        new_figure,
+        remove_clutter,
+    )
+    from kdey.report.page import COLOURS
 
     done = finished(rows)
     with file_style():
@@ -145,6 +157,8 @@ def draw(rows: list[dict[str, Any]]) -> None:
                 ax.plot(ratios, places, mark, color=colour, label=method, markersize=5)
             ax.axvline(1.0, color="0.5", linewidth=1)
             ax.set_xscale("log")
+            label_log_axis(ax.xaxis)
+            ax.margins(0.08, 0.12)
             remove_clutter(ax)
         axes[0].set_yticks(places, [name.split("/")[1] for name in done])
         axes[0].set_xlabel("MAE, relative to Quantifier()")

@@ -91,7 +91,12 @@ def fit_mlquantify(method: str, classifier: Any, given: dict[str, Any], X: Any, 
         "DMy": lambda: GHDy(classifier, cv=5, **given),
     }[method]()
     made.fit(X, y)
-    return lambda bag: list(made.predict(bag).values())
+    return lambda bag: prevalence(made.predict(bag))
+
+
+def prevalence(answer: Any) -> np.ndarray:
+    """Return an answer as an array; mlquantify gives some as a dict from classes."""
+    return np.array(list(answer.values()) if isinstance(answer, dict) else answer, dtype=float)
 
 
 def fit_quantificationlib(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from kdey.plots.style import new_figure, remove_clutter
 from kdey.report.page import COLOURS
 
 sys.path.append(str(Path(__file__).parents[1]))  # the experiments are not installed
-from experiments.results import read_results
+from experiments.results import Results, read_results
 from experiments.scores import gather
 from experiments.settings import AUTOMATIC_METHODS
 
@@ -34,17 +35,22 @@ SMALL = 500
 BLUE, VERMILION, GREEN, PURPLE, *_, GREY = COLOURS
 
 
+@cache
+def results_of(experiment: str) -> Results:
+    """Return the stored results of an experiment, read once."""
+    return read_results(ROOT / "results" / f"{experiment}.jsonl")
+
+
 def scores(experiment: str) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return MAE, shape (n_sets, n_methods) in the order of ``METHODS``, and the sets' names."""
-    results = read_results(ROOT / "results" / f"{experiment}.jsonl")
-    found = gather(results, experiment, "mae", METHODS)
+    found = gather(results_of(experiment), experiment, "mae", METHODS)
     columns = [found.methods.index(name) for name in METHODS]
     return found.means()[:, columns], found.datasets
 
 
 def development_rows() -> dict[str, int]:
     """Return how many rows each binary set has to train on."""
-    bags = read_results(ROOT / "results" / "binary.jsonl").bags
+    bags = results_of("binary").bags
     return {name: record.n_development for (_, name, _), record in bags.items()}
 
 

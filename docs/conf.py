@@ -72,6 +72,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"plot_",
+    "ignore_pattern": r"^(?!plot_)",  # other scripts draw nothing
     "backreferences_dir": "api/backreferences",
     "doc_module": ("kdey",),
     "within_subsection_order": FunctionSortKey(taught_order),
@@ -100,4 +101,4 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"index": [], "mathematics": []}
+html_sidebars = {"index": [], "get-started": [], "try/index": [], "mathematics": []}

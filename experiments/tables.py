@@ -160,18 +160,24 @@ def _marks(scores: Scores, dataset: str) -> list[str]:
 def summary_rows(means: Array, methods: tuple[str, ...]) -> list[Row]:
     """Return the average over data sets and the average rank of each method.
 
-    Both are over the data sets on which all methods have results; one data set needs neither.
+    Both are over the data sets on which all methods have results, or where there are fewer than two
+    of these, over the methods that have results on all data sets; one data set needs neither.
     Where there are automatic methods, a second rank leaves them out, as the published ones do.
     """
-    complete = means[~np.isnan(means).any(axis=1)]
+    complete, known = means[~np.isnan(means).any(axis=1)], methods
     if len(complete) < 2:
-        return []
+        has_all = ~np.isnan(means).any(axis=0)
+        complete, known = means, tuple(np.array(methods)[has_all].tolist())
+        if len(complete) < 2 or len(known) < 2:
+            return []
+    averages = complete[:, [methods.index(name) for name in known]].mean(axis=0)
+    cells = dict(zip(known, shaded(averages), strict=True))
     rows = [
-        Row.named("Average", shaded(complete.mean(axis=0)), "summary"),
-        Row.named("Rank", _ranks(complete, methods, methods), "summary"),
+        Row.named("Average", [cells.get(name, Cell()) for name in methods], "summary"),
+        Row.named("Rank", _ranks(complete, methods, known), "summary"),
     ]
-    others = tuple(name for name in methods if name not in AUTOMATIC_METHODS)
-    if 1 < len(others) < len(methods):
+    others = tuple(name for name in known if name not in AUTOMATIC_METHODS)
+    if 1 < len(others) < len(known):
         ranks = _ranks(complete, methods, others)
         rows.append(Row.named("Rank, paper's", ranks, "summary"))
     return rows

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 CORE = "kdey/_kdey.bin"
-NEEDED = (CORE, "kdey/py.typed", "kdey/datasets/catalogue.csv")
+NEEDED = (
+    *(CORE, "kdey/py.typed", "kdey/datasets/catalogue.csv"),
+    *("kdey/datasets/beans.csv.gz", "kdey/datasets/beans.md"),  # data, and their licence
+)
 #: Where a wheel may have files; the rest has no place in it.
 FOLDERS = re.compile(r"kdey/|kdey-[^/]*\.dist-info/")
 #: What every system of a kind has.

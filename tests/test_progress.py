@@ -10,6 +10,7 @@ import types
 import numpy as np
 import pytest
 
+from kdey import _display
 from kdey._display import progress
 
 pty = pytest.importorskip("pty")
@@ -162,3 +163,16 @@ def test_bad_arguments():
         progress(3, "fits", enabled="yes")
     with pytest.raises(TypeError):
         progress(2.5, "fits")
+
+
+def test_a_notebook_without_widgets_is_not_asked_for_them(monkeypatch, capsys):
+    """Rich warned that it needs ipywidgets, once for every bar."""
+    monkeypatch.setattr(_display, "_in_notebook", lambda: True)
+    monkeypatch.setattr(_display.importlib.util, "find_spec", lambda _: None)
+    with _display.progress(2, "fits") as shown:
+        shown.advance(2)
+    assert "fits: 2/2" in capsys.readouterr().err
+
+
+def test_an_explanation_shows_itself_with_its_lines():
+    assert repr(_display.Words("one\ntwo")) == "one\ntwo"

@@ -6,6 +6,7 @@ another name become links to its pages, the others can be downloaded.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Rewrite links as soon as a page is read, before downloads are collected."""
     app.connect("doctree-read", rewrite, priority=100)
     app.connect("doctree-read", leave_out_of_search, priority=900)
+    app.connect("doctree-resolved", name_targets, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -82,3 +84,15 @@ def _to_page(page: str, source: str, children: Any) -> addnodes.pending_xref:
     )
     link += children
     return link
+
+
+def name_targets(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Give links between pages the title of the page that they lead to."""
+    for link in doctree.findall(nodes.reference):
+        path = link.get("refuri", "").split("#")[0]
+        if "reftitle" in link or "://" in path or not path.endswith(".html"):
+            continue
+        page = posixpath.normpath(posixpath.join(posixpath.dirname(docname), path))
+        title = app.env.titles.get(page.removesuffix(".html"))
+        if title is not None:
+            link["reftitle"] = title.astext()

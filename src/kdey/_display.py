@@ -9,6 +9,7 @@ written to any terminal and file.
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import os
 import re
@@ -345,6 +346,8 @@ def _in_notebook() -> bool:
 
 
 def _display(description: str, total: int | None) -> _Display:
+    if _in_notebook() and importlib.util.find_spec("ipywidgets") is None:
+        return _PlainDisplay(description)  # rich would warn that it needs ipywidgets
     try:
         return _RichDisplay(description, total)
     except ImportError:
@@ -401,6 +404,15 @@ class _PlainDisplay:
         # Carriage return, then erase to the end: the new line may be shorter.
         sys.stderr.write(f"\r{self._line}\x1b[K")
         sys.stderr.flush()
+
+
+class Words(str):
+    """A text that shows itself as it reads, with its lines, where it is the value of a cell."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 _MUTED: ContextVar[tuple[type[Warning], ...]] = ContextVar("muted", default=())

@@ -161,14 +161,11 @@ class Bags:
         # A copy, because removing explicit zeros would change the caller's matrix.
         matrix = sp.csr_array(values, copy=True)
         matrix.eliminate_zeros()
-        n_bags, pool_size = matrix.shape
+        if matrix.shape[0] == 0:
+            return cls.from_indices([], matrix.shape[1])
         splits = matrix.indptr[1:-1]
-        return (
-            cls.from_indices(
-                np.split(matrix.indices, splits), pool_size, np.split(matrix.data, splits)
-            )
-            if n_bags
-            else cls.from_indices([], pool_size)
+        return cls.from_indices(
+            np.split(matrix.indices, splits), matrix.shape[1], np.split(matrix.data, splits)
         )
 
     def __len__(self) -> int:

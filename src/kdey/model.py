@@ -399,10 +399,6 @@ class Model(_BaseModel):
             row_map=self.row_spec.fit(training, self.n_classes, n_threads),
         )
 
-    def with_columns(self, columns: ColumnTemplates) -> Model:
-        """Return the model with other templates of the columns."""
-        return replace(self, columns=columns)
-
     def in_stratum(self, stratum: int, n_threads: int = 1) -> Model:
         """Return the model with templates for one stratum, where training instances have strata."""
         training = self.training

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from kdey import PACC, Bags, Ensemble, GridSearchQ, KDEyML, check_fit, quantifiers
 from kdey.diagnostics import FitChecker
-from kdey.diagnostics.score_check import ENOUGH, sample_bags
+from kdey.diagnostics.score_check import ENOUGH, LOOKS, N_NULL, _looks, sample_bags
 from kdey.diagnostics.score_statistics import NullBags, few_per_class
 from kdey.posteriors import TrainingPosteriors, fits_into
 
@@ -201,3 +201,16 @@ def test_check_fit_of_many_training_instances_uses_some(monkeypatch) -> None:
     counts = FitChecker.fit(fitted).densities.counts
     np.testing.assert_array_equal(counts, [100, 100, 100])
     assert not check_fit(fitted, posteriors=draw((80, 60, 60), rng)[0], random_state=0).rejected
+
+
+def test_the_default_number_is_looked_at_as_before() -> None:
+    ends = [part.stop for part in _looks(N_NULL)]
+    assert ends == [*LOOKS, N_NULL]
+    assert [part.stop for part in _looks(20)] == [9, 14, 20]
+
+
+def test_many_null_bags_are_drawn_in_bounded_parts() -> None:
+    """A p-value of one in thousands must not hold thousands of null bags in memory at once."""
+    parts = _looks(12_000)
+    assert max(len(part) for part in parts) <= N_NULL
+    assert [number for part in parts for number in part] == list(range(12_000))

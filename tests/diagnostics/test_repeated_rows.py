@@ -43,11 +43,11 @@ def test_copies_take_the_models_in_turn() -> None:
     by_all = np.arange(24.0).reshape(4, 6)  # four instances, three models, two classes
     hashes = np.array([7, 5, 7, 7], dtype=np.uint64)
     offsets = np.array([0, 3, 4])
-    chosen = one_model_each(by_all, hashes, offsets, 2)
+    chosen = one_model_each(by_all, hashes, 2, offsets)
     models = [7 % 3, 5 % 3, 8 % 3, 7 % 3]  # the last is the first of its bag
     expected = [by_all[i, 2 * model : 2 * model + 2] for i, model in enumerate(models)]
     assert_array_equal(chosen, expected)
-    assert one_model_each(by_all, hashes, offsets, 6) is by_all
+    assert one_model_each(by_all, hashes, 6, offsets) is by_all
 
 
 def test_every_model_scores_repeated_instances(fitted: Any, table: pd.DataFrame) -> None:

@@ -285,3 +285,14 @@ def test_tables_go_between_the_markers_of_a_document(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"doc\.md must hold <!-- tables: binary -->"):
         write_document(path, {"binary": [HOSTILE]})
     assert path.read_text() == once
+
+
+def test_a_method_without_a_data_set_does_not_cost_the_others_their_averages() -> None:
+    cells = [
+        *(cell("digits", name, [0.1, 0.3]) for name in ("EMQ", "KDEy-ML", "PACC")),
+        *(cell("letter", name, [0.2, 0.4]) for name in ("EMQ", "KDEy-ML")),
+    ]
+    table = results_table(gather(results(cells), "multi", "mae"), "full")
+    average = by_name(table, "Average")
+    assert average["EMQ"].value == pytest.approx(0.25)
+    assert average["PACC"] == by_name(table, "Rank")["PACC"] == Cell()

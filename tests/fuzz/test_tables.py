@@ -44,7 +44,7 @@ def test_damaged_files_are_refused_or_pointed_out() -> None:
 
 
 def test_a_damage_that_nobody_sees_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdey.tables.sources._check_quotes", lambda *_: [])
+    monkeypatch.setattr("kdey.tables.dialect._check_quotes", lambda *_: [])
     found = {fault["what"] for fault in tried(DAMAGED, 20).faults}
     assert "unclosed quote: answered without a word" in found
 
@@ -65,5 +65,5 @@ def test_keys_that_are_merged_are_found(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_numbers_that_are_misread_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdey.tables.sources._find_decimal", lambda *_: (".", []))
+    monkeypatch.setattr("kdey.tables.dialect._find_decimal", lambda *_: (".", []))
     assert any("german: refused" in fault["what"] for fault in tried("integers", 2).faults)

@@ -23,7 +23,7 @@ def test_the_page_shows_alarms_bounds_and_periods(tmp_path: Path) -> None:
     )
     assert "<title>Zoo</title>" in page
     assert "The history has 16 periods, from 0 to 15." in page
-    assert "Alarm.</strong> 15: the share of" in page
+    assert "Alarm.</strong> 3 alarms in 15." in page
     # Cat and eel have moved, and eel is above its bound; each is marked at its time.
     marked = [d for d in re.findall(r'class="marks" d="([^"]*)"', page) if d]
     assert marked == ["M15 0V800", "M15 0V800M15 0V800"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,8 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
-from kdey import APP, CC, PACC, GridSearchQ, KDEyML, evaluate
+from kdey import APP, CC, PACC, GridSearchQ, KDEyML, evaluate, make_report
+from kdey.intervals.region import region_from_covariance
 from kdey.metrics import absolute_error
 from kdey.plots import (
     BiasDisplay,
@@ -24,7 +27,9 @@ from kdey.plots import (
     SensitivityDisplay,
     SimplexDisplay,
     TuningDisplay,
+    write_figures,
 )
+from kdey.plots.estimate_displays import region_border
 from kdey.plots.method_displays import binned
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -271,3 +276,74 @@ def test_displays_draw_on_given_axes(results: Any, fitted: dict[str, Any]) -> No
     assert plt.get_fignums() == [figure.number]
     with pytest.raises(ValueError, match="chosen nothing"):
         TuningDisplay.from_estimator(fitted["ML"])
+
+
+def test_the_border_of_a_region_is_its_border() -> None:
+    inside = np.array([0.05, 0.35, 0.6])
+    covariance = 0.0004 * (np.diag(inside) - np.outer(inside, inside)) * 9
+    region = region_from_covariance(inside, covariance, 1e9, 0.95)
+    border = region_border(region, inside)
+    assert border is not None
+    np.testing.assert_allclose(border.sum(axis=1), 1)
+    nearer, farther = (inside + f * (border - inside) for f in (0.999, 1.001))
+    assert np.all(region.contains(nearer))
+    within = (farther >= 0).all(axis=1)
+    assert within.sum() > 60
+    assert not np.any(region.contains(farther[within]))
+    assert region_border(region, np.array([0.9, 0.05, 0.05])) is None
+
+
+def test_a_region_at_the_border_of_the_simplex_stays_inside_it() -> None:
+    inside = np.array([0.6, 0.4, 0.0])
+    covariance = 0.001 * np.array([[1.0, -0.9, -0.1], [-0.9, 1.0, -0.1], [-0.1, -0.1, 0.2]])
+    border = region_border(region_from_covariance(inside, covariance, 1e9, 0.95), inside)
+    assert border is not None
+    assert border.min() >= 0
+    assert border[:, 2].max() > 0.01
+
+
+def test_the_border_of_a_region_at_an_edge_holds_all_of_it() -> None:
+    """No sliver along the edge is left out: the area of the polygon is the region's volume."""
+    inside = np.array([0.6, 0.4, 0.0])
+    covariance = 0.003 * np.array([[1.0, -0.9, -0.1], [-0.9, 1.0, -0.1], [-0.1, -0.1, 0.2]])
+    region = region_from_covariance(inside, covariance, 1e9, 0.95)
+    border = region_border(region, inside)
+    assert border is not None
+    x, y = border[:, 0], border[:, 1]
+    # The simplex has area 1/2 in the plane of the first two shares.
+    area = abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1)))
+    assert area == pytest.approx(region.volume(100_000), rel=0.02)
+
+
+def test_a_report_becomes_figures_in_files(
+    fitted: dict[str, Any], data: tuple[Any, Any], tmp_path: Path
+) -> None:
+    X, _ = data
+    estimate = fitted["ML"].estimate(X[:60])
+    groups = rows_over(["2026-01-01", "2026-02-01"], city="York")
+    over_time = make_report(estimate, groups, by="city", time="t", quantifier=fitted["ML"])
+    written = write_figures(over_time, tmp_path / "new", ["svg", "png"])
+    names = ["prevalence", "time", "reliability"]
+    assert [path.name for path in written] == [f"{n}.{k}" for n in names for k in ("svg", "png")]
+    assert written[0].read_text(encoding="utf-8").startswith("<?xml")
+    assert written[1].read_bytes().startswith(b"\x89PNG")
+    alone = make_report(rows_over([1, 2]), by="t")
+    assert [path.name for path in write_figures(alone, tmp_path)] == ["groups.svg"]
+    with pytest.raises(ValueError, match="formats must be of svg, png, pdf, got 'gif'"):
+        write_figures(alone, tmp_path, ["gif"])
+
+
+def test_a_notebook_shows_the_figure_once(
+    fitted: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It showed the words of a dataclass as well."""
+    import matplotlib.pyplot as plt
+
+    shown: list[Any] = []
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=shown.append))
+    display = ReliabilityDisplay.from_estimator(fitted["ML"])
+    display._ipython_display_()
+    assert shown == [], "an open figure is shown by the notebook"
+    plt.close(display.figure_)
+    display._ipython_display_()
+    assert shown == [display.figure_]

@@ -38,8 +38,8 @@ HOSTILE = (
 #: Elements that the pages themselves are made of; a name must not add another.
 _ELEMENTS = (
     "a b body button caption circle dd desc div dl dt figcaption figure footer g h1 h2 h3 head "
-    "header html input label li line link main meta nav p path polygon polyline rect script "
-    "section span strong style sup svg table tbody td text th thead title tr tspan ul"
+    "header html input label li line link main meta nav option p path polygon polyline rect script "
+    "section select span strong style sup svg table tbody td text th thead title tr tspan ul"
 )
 KNOWN = frozenset(_ELEMENTS.split())
 

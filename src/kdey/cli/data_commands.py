@@ -10,6 +10,7 @@ to compare with. The beans are real, the deliveries made up (:mod:`kdey.datasets
 from __future__ import annotations
 
 import shlex
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdey.cli.terminal import PROBLEMS, USER_ERRORS, guarded, refusal
+from kdey._display import progress
+from kdey.cli.terminal import PROBLEMS, USER_ERRORS, guarded, refusal, say
 
 if TYPE_CHECKING:
     import numpy as np
@@ -265,7 +267,10 @@ def run_demo(*, n_bags: int = 200, seed: int = 0) -> None:
         "a sample holds.\n"
     )
     estimates, errors, seconds = {}, {}, {}
-    for name, method in demo_methods(seed).items():
+    methods = list(demo_methods(seed).items())
+    for number, (name, method) in enumerate(progress(methods, "methods"), start=1):
+        if not sys.stderr.isatty():  # where no bar is drawn
+            say(f"{number} of {len(methods)}: {name}")
         start = time.perf_counter()
         method.fit_posteriors(training.required(), training.labels)
         estimates[name] = method.aggregate_bags(pool, bags.bags)

@@ -613,6 +613,8 @@ def _facts(quantifier: BaseQuantifier, manifest: dict[str, Any]) -> dict[str, An
     }
     if schema is not None:
         facts |= _column_facts(schema)
+    else:  # Fitted in Python on a frame, whose columns have names.
+        facts["feature columns"] = list(quantifier.model_.scorer.feature_names or [])
     facts |= _choices(quantifier)
     return {name: value for name, value in facts.items() if value not in (None, {}, [])}
 

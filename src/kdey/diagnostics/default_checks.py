@@ -114,8 +114,7 @@ def full_check(
     checker = default_checker(quantifier, held=by_folds)
     rng, points = np.random.default_rng(0), posteriors
     if by_folds and hashes is not None:
-        whole = np.array([0, len(hashes)], dtype=np.int64)
-        points = one_model_each(posteriors, hashes, whole, checker.densities.n_classes)
+        points = one_model_each(posteriors, hashes, checker.densities.n_classes)
     return checker.check_points(points, weights, rng, level=DEFAULT_CHECK_LEVEL)
 
 
@@ -262,9 +261,8 @@ class CheckedScores:
         rows = self.bags[number : number + 1]
         points = np.asarray(self.points[rows.indices])
         if self.hashes is not None:
-            whole = np.array([0, len(points)], dtype=np.int64)
             k = self.checker.densities.n_classes
-            points = one_model_each(points, self.hashes[rows.indices], whole, k)
+            points = one_model_each(points, self.hashes[rows.indices], k)
         made = self.checker.histogram(points, rows.weights)
         return [] if made is None else [made]
 

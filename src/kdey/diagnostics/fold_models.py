@@ -109,7 +109,10 @@ class FoldModels:
 
 
 def one_model_each(
-    posteriors: Floats, hashes: NDArray[np.uint64], offsets: Indices, n_classes: int
+    posteriors: Floats,
+    hashes: NDArray[np.uint64],
+    n_classes: int,
+    offsets: Indices | None = None,
 ) -> Floats:
     """Return the posteriors of instances by one fold model each, shape (m, k).
 
@@ -121,14 +124,15 @@ def one_model_each(
     posteriors : array of shape (m, F k)
         By all models, or by one (F = 1).
     hashes : uint64 array of shape (m,)
-    offsets : int64 array of shape (n_bags + 1,)
-        Bag b owns instances ``offsets[b]`` to ``offsets[b + 1]``.
     n_classes : int
+    offsets : int64 array of shape (n_bags + 1,), optional
+        Bag b owns instances ``offsets[b]`` to ``offsets[b + 1]``; by default all are one bag.
     """
     n_models = posteriors.shape[1] // n_classes
     if n_models == 1:
         return posteriors
-    bags = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    ends = np.array([0, len(hashes)]) if offsets is None else offsets
+    bags = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
     order = np.lexsort((hashes, bags))
     changes = (np.diff(hashes[order]) != 0) | (np.diff(bags[order]) != 0)
     starts = np.concatenate([[0], np.flatnonzero(changes) + 1])

@@ -36,7 +36,6 @@ can be, therefore moves with p, as in Wilson's interval; the rest is constant.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
@@ -318,7 +317,7 @@ class Performance(Shown):
         value, low, high = (part[0] for part in self.of("accuracy"))
         size = count_of(int(self.estimates.size[0]), "instance")
         columns = [
-            text_column(name, self._texts([self.of(name, c) for c in self.classes.tolist()], 0))
+            text_column(name, [_interval_text(*self.of(name, c)) for c in self.classes.tolist()])
             for name in PER_CLASS
         ]
         return Overview(
@@ -351,14 +350,12 @@ class Performance(Shown):
     def _level(self) -> str:
         return f"{100 * self.estimates.options.confidence:g} %"
 
-    @staticmethod
-    def _texts(parts: Sequence[tuple[Array, Array, Array]], bag: int) -> list[str]:
-        return [
-            "-"
-            if np.isnan(value[bag])
-            else f"{100 * value[bag]:.1f} % ({100 * low[bag]:.0f} to {100 * high[bag]:.0f})"
-            for value, low, high in parts
-        ]
+
+def _interval_text(value: Array, low: Array, high: Array) -> str:
+    """Return a measure of the first bag as text."""
+    if np.isnan(value[0]):
+        return "-"
+    return f"{100 * value[0]:.1f} % ({100 * low[0]:.0f} to {100 * high[0]:.0f})"
 
 
 def estimate_performance(

@@ -111,7 +111,7 @@ class FitCheck(Shown, FitVerdict):
         Positions of the checked instances in the bag, ascending.
     unknown_share : float or None
         At least this share of the bag belongs to no training class, by the scores alone; see
-        :func:`kdey.diagnostics.column_check_bound`. None if ``cross_fitted`` is False, because
+        :func:`kdey.diagnostics.unknown_share_bound`. None if ``cross_fitted`` is False, because
         scores of different models cannot be compared in this way.
 
     See Also
@@ -433,6 +433,7 @@ class FitChecker:
         for numbers in _looks(n_null):
             check.add_null_bags(numbers, np.zeros(1, dtype=np.int64))
         p_value, p_density, p_distance = (float(p[0]) for p in check.p_values(np.zeros(1, int)))
+        histogram = self.histogram(points[instances], bag.weights)
         return FitCheck(
             p_value=p_value,
             p_density=p_density,
@@ -443,7 +444,7 @@ class FitChecker:
             log_densities=check.densities.floored_log(check.prevalences[:1])[:, 0],
             local_p_values=check.local_p_values(0)[0],
             instances=instances,
-            unknown_share=self._unknown_share(points[instances], bag.weights),
+            unknown_share=None if histogram is None else unknown_share_bound([histogram]),
             level=level,
             cross_fitted=self.cross_fitted,
             size=size,
@@ -464,10 +465,6 @@ class FitChecker:
         training, own = model.pooled(known.required()), model.pooled(points)
         drawn = (known.weights, known.clusters)
         return score_histogram(training, known.labels, own, weights, *drawn)
-
-    def _unknown_share(self, points: NDArray[np.floating], weights: Array | None) -> float | None:
-        made = self.histogram(points, weights)
-        return None if made is None else unknown_share_bound([made])
 
     def screen(
         self,
@@ -514,7 +511,7 @@ class FitChecker:
             own = np.asarray(points[run.indices])
             if hashes is not None:
                 k = self.densities.n_classes
-                own = one_model_each(own, hashes[run.indices], run.offsets, k)
+                own = one_model_each(own, hashes[run.indices], k, run.offsets)
             local = Bags(np.arange(len(own), dtype=np.int64), run.offsets, len(own), run.weights)
             with muted(ConvergenceWarning):  # a null bag is nothing that the caller knows of
                 comparison = _Comparison.start(self, own, local, seed)

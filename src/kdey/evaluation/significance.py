@@ -126,7 +126,6 @@ def compare_to_best(
     errors: Errors,
     names: Sequence[str] | None = None,
     *,
-    levels: tuple[float, float] = LEVELS,
     correction: Literal["holm"] | None = None,
 ) -> BestComparison:
     """Compare every method on one data set with the best there, as the paper's tables do.
@@ -136,13 +135,10 @@ def compare_to_best(
     errors : mapping of name to errors of shape (n_bags,), or array-like (n_methods, n_bags)
     names : sequence of str, optional
         Names of the rows of an array.
-    levels : (float, float)
-        The wider and the narrower level.
     correction : "holm" or None
         Whether the p-values are adjusted for there being several; the paper's are not.
     """
     rows, methods = method_rows(errors, names)
-    _check_levels(levels)
     if correction not in (None, "holm"):
         raise ValueError(f'correction must be "holm" or None, got {correction!r}')
     means = rows.mean(axis=1)
@@ -151,21 +147,14 @@ def compare_to_best(
     raw = np.array([wilcoxon(rows[i], rows[best]).p_value for i in others])
     p_values = np.ones(len(rows))
     p_values[others] = holm(raw) if correction else raw
-    marks = [_mark(p, levels) for p in p_values]
+    marks = [_mark(p) for p in p_values]
     marks[best] = ""
     return BestComparison(methods, means, best, p_values, marks)
 
 
-def _mark(p_value: float, levels: tuple[float, float]) -> str:
-    wide, narrow = levels
-    if p_value >= wide:
-        return "‡"
-    return "†" if p_value > narrow else ""
-
-
-def _check_levels(levels: tuple[float, float]) -> None:
-    if len(levels) != 2 or not 0 < levels[1] < levels[0] < 1:
-        raise ValueError(f"levels must be a wider and a narrower level, got {levels!r}")
+def _mark(p_value: float) -> str:
+    wide, narrow = LEVELS
+    return "‡" if p_value >= wide else "†" if p_value > narrow else ""
 
 
 def method_rows(errors: Errors, names: Sequence[str] | None = None) -> tuple[Array, list[str]]:

@@ -16,7 +16,7 @@ from kdey.bags import Bags
 from kdey.matching import AnyMatching, Solution
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows import RowMap, Rows, RowSpec
-from kdey.rows.kernel import KernelMap, PairwiseMap, family_rows, fit_family
+from kdey.rows.kernel import KernelMap, family_rows, fit_family
 from kdey.rows.monte_carlo import MonteCarloMap
 from kdey.validation import on_host
 
@@ -30,29 +30,8 @@ __all__ = [
 
 
 def rows_on(row_map: RowMap, matching: AnyMatching, points: Any, device: Any) -> Rows:
-    """Return the rows of points on a device.
-
-    Parameters
-    ----------
-    row_map : RowMap
-    matching : Matching
-        Its problem must have a form for devices (``matching.device_form(row_map)``).
-    points : array or tensor of shape (m, k)
-        Posteriors that were checked.
-    device : torch.device
-
-    Returns
-    -------
-    Rows
-    """
-    from kdey.gpu.bags import device_rows
-
-    likelihood = matching.likelihood
-    return device_rows(
-        *([row_map], points, device),
-        log_rows=likelihood is None or likelihood.log_rows,
-        averaged=matching.device_form(row_map) == "means",
-    )[0]
+    """Return the rows of points under one map on a device, as :func:`family_rows_on` does."""
+    return family_rows_on([row_map], matching, points, device)[0]
 
 
 def family_rows_on(
@@ -66,17 +45,18 @@ def family_rows_on(
         Fitted maps of one family.
     matching : Matching
     points : array or tensor of shape (m, k)
+        Posteriors that were checked.
     device : torch.device
     n_threads : int
         Native threads on the host.
     """
     from kdey.gpu.bags import device_rows
 
-    if matching.device_form(maps[0]) is None:
+    form, likelihood = matching.device_form(maps[0]), matching.likelihood
+    if form is None:
         return family_rows(maps, on_host(points), n_threads)
-    if isinstance(maps[0], PairwiseMap):
-        return device_rows(maps, points, device)
-    return [rows_on(row_map, matching, points, device) for row_map in maps]
+    log_rows = likelihood is None or likelihood.log_rows
+    return device_rows(maps, points, device, log_rows=log_rows, averaged=form == "means")
 
 
 def match_family_on(

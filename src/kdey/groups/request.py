@@ -22,21 +22,16 @@ if TYPE_CHECKING:
     from kdey.tables.columns import Frame, Series
 
 
-#: Unit -> NumPy's unit and how many of them.
+#: Unit -> NumPy's unit, how many of them, and its rough length in seconds.
 _UNITS = {
-    "s": ("s", 1),
-    "m": ("m", 1),
-    "h": ("h", 1),
-    "d": ("D", 1),
-    "w": ("D", 7),
-    "mo": ("M", 1),
-    "q": ("M", 3),
-    "y": ("Y", 1),
-}
-#: Rough length of each unit in seconds.
-_SECONDS = {
-    **{"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800},
-    **{"mo": 2_629_746, "q": 7_889_238, "y": 31_556_952},
+    "s": ("s", 1, 1),
+    "m": ("m", 1, 60),
+    "h": ("h", 1, 3_600),
+    "d": ("D", 1, 86_400),
+    "w": ("D", 7, 604_800),
+    "mo": ("M", 1, 2_629_746),
+    "q": ("M", 3, 7_889_238),
+    "y": ("Y", 1, 31_556_952),
 }
 #: Years. The start of a longer period could lie outside the dates that there are.
 _LONGEST_PERIOD = 1_000
@@ -89,7 +84,7 @@ def period_starts(numbers: Indices, every: str) -> NDArray[np.datetime64]:
 def _calendar(every: str) -> tuple[str, int, Any]:
     """Return NumPy's unit, the number of units in a period, and the start of period zero."""
     count, unit = parse_period(every)
-    name, length = _UNITS[unit]
+    name, length, _ = _UNITS[unit]
     origin: Any = _MONDAY if unit == "w" else np.zeros((), f"datetime64[{name}]")
     return name, length * count, origin
 
@@ -104,7 +99,7 @@ def parse_period(every: str) -> tuple[int, str]:
             f"every must be a number and one of s, m, h, d, w, mo, q, y, such as '1w'; "
             f"got {every!r:.60}"
         )
-    if count * _SECONDS[match[2]] > _LONGEST_PERIOD * _SECONDS["y"]:
+    if count * _UNITS[match[2]][2] > _LONGEST_PERIOD * _UNITS["y"][2]:
         raise ValueError(f"every must be at most {_LONGEST_PERIOD} years, got {every!r:.60}")
     return count, match[2]
 
@@ -112,7 +107,7 @@ def parse_period(every: str) -> tuple[int, str]:
 def period_seconds(every: str) -> float:
     """Return about how long a period is, in seconds."""
     count, unit = parse_period(every)
-    return float(count * _SECONDS[unit])
+    return float(count * _UNITS[unit][2])
 
 
 @dataclass(frozen=True)

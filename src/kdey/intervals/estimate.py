@@ -469,7 +469,7 @@ class Estimates(Sequence[Estimate]):
         Shares of the classifier's decisions; NaN where there is no classifier.
     labelled : dict of arrays of shape (n_bags,) or (n_bags, k), or None
         What labels say, in a table that has some, by the names of its columns
-        (:data:`~kdey.intervals.display.LABELLED_COLUMNS`). Shares are NaN where a group has no
+        (``kdey.intervals.display.LABELLED_COLUMNS``). Shares are NaN where a group has no
         label, but for label shift, which needs none.
     separate : Estimates or None
         Where groups are pooled, what each gives by itself.

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kdey.bags import Array, Bags, Indices
 from kdey.matching import (
@@ -228,14 +227,6 @@ class Dissimilarity(Problem):
             return function(prevalences @ self.templates.T, self.targets)
 
 
-def _manhattan(p: Array, q: Array) -> Array:
-    return np.asarray(np.abs(p - q).sum(axis=1))
-
-
-def _euclidean(p: Array, q: Array) -> Array:
-    return np.asarray(np.sqrt(((p - q) ** 2).sum(axis=1)))
-
-
 def _prob_symm(p: Array, q: Array) -> Array:
     """Return the probabilistic symmetric chi-squared divergence; empty bins count as zero."""
     total = p + q
@@ -244,17 +235,13 @@ def _prob_symm(p: Array, q: Array) -> Array:
     )
 
 
-def _ordinal(p: Array, q: Array) -> Array:
-    """Return the earth mover's distance between ordered bins."""
-    return np.asarray(np.abs(np.cumsum(p - q, axis=1)).sum(axis=1))
-
-
 #: Dissimilarities that are not f-divergences, by name.
 DISSIMILARITIES: dict[str, DissimilarityFunction] = {
-    "l1": _manhattan,
-    "l2": _euclidean,
+    "l1": lambda p, q: np.asarray(np.abs(p - q).sum(axis=1)),
+    "l2": lambda p, q: np.asarray(np.sqrt(((p - q) ** 2).sum(axis=1))),
     "prob-symm": _prob_symm,
-    "ordinal": _ordinal,
+    # The earth mover's distance between ordered bins.
+    "ordinal": lambda p, q: np.asarray(np.abs(np.cumsum(p - q, axis=1)).sum(axis=1)),
 }
 
 
@@ -455,13 +442,9 @@ def _weighted_medians(problem: CdfDistance) -> Array:
         ratio = (problem.targets - problem.templates[:, 0])[:, useful] / d[useful]
     order = np.argsort(ratio, axis=1)
     mass = np.cumsum(weights[useful][order], axis=1)
-    middle = _first_at_least(mass, mass[:, -1:] / 2)
+    middle = np.argmax(mass >= mass[:, -1:] / 2, axis=1)
     chosen = np.take_along_axis(order, middle[:, None], axis=1)
     return np.asarray(np.take_along_axis(ratio, chosen, axis=1)[:, 0])
-
-
-def _first_at_least(rising: Array, level: Array) -> NDArray[np.int64]:
-    return np.asarray(np.argmax(rising >= level, axis=1), dtype=np.int64)
 
 
 def _best_of(

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
+from kdey._display import count_of
 from kdey._fingerprints import fingerprint
 from kdey._io import write_whole
 from kdey.bags import Array
@@ -660,7 +661,7 @@ def _verdict(history: History, alarms: Sequence[Alarm]) -> tuple[str, str, str]:
     current = [alarm for alarm in alarms if alarm.period == last]
     if not current:
         return "good", "No alarm.", f"Nothing rings in {last}."
-    return "bad", "Alarm.", " ".join(f"{quoted(str(alarm))}." for alarm in current)
+    return "bad", "Alarm.", f"{count_of(len(current), 'alarm')} in {last}."
 
 
 def _alarm_section(history: History, alarms: Sequence[Alarm]) -> Section:

@@ -62,7 +62,8 @@ _TREE = "quantifier.json"
 _SCHEMA = "schema.json"
 #: Memory addresses in this description: names of parts, and of the files that contain them.
 _ADDRESS = re.compile(r'(?<="__id__": )\d+|(?<="file": ")\d+')
-#: Types that contain only data, and that skops does not trust by default.
+#: Types that contain only data, and that skops does not trust by default: for ``trusted=`` of
+#: ``skops.io.load``, where a classifier is read from a file of skops.
 TRUSTED = (
     "kdey.tables.features.TableFeatures",
     "kdey.tables.schema.TableSchema",
@@ -196,7 +197,7 @@ def save(
 
 def load(
     path: str | PathLike[str], *, trusted: Sequence[str] = (), use_pickle: bool = False
-) -> Any:
+) -> BaseQuantifier:
     """Return the quantifier of a model file.
 
     Parameters
@@ -256,7 +257,7 @@ def load(
 
 def _quantifier(
     source: Path, members: dict[str, bytes], trusted: Sequence[str] | None, use_pickle: bool
-) -> Any:
+) -> BaseQuantifier:
     """Return the quantifier of the members of a file; ``trusted`` as for :func:`_check_trusted`."""
     if _TREE not in members:
         raise ModelFileError(f"{source} is not a kdey model file: it has no {_TREE}")
@@ -271,7 +272,7 @@ def _quantifier(
         ],
         outside,
     )
-    quantifier = decode(tree, parts)
+    quantifier: BaseQuantifier = decode(tree, parts)
     check_shapes(quantifier)
     check_answers(quantifier)
     return quantifier

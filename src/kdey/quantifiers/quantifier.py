@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from kdey._display import muted, warn
+from kdey._display import Words, muted, warn
 from kdey.calibration import SeparableWarning
 from kdey.matching import AnyMatching
 from kdey.matching.likelihood import MaximiseLikelihood
@@ -345,7 +345,7 @@ class Quantifier(AggregativeQuantifier):
     def explain(self) -> str:
         """Return in words what the pool consists of, how good it is, and what was left out."""
         self._fitted_model()
-        return self.stack_.explanation(self._smoothing(), len(self.classes_))
+        return Words(self.stack_.explanation(self._smoothing(), len(self.classes_)))
 
     def _smoothing(self) -> Tuning:
         assert isinstance(self.tuning_, Tuning), "the smoothing of the pool is always chosen"

@@ -13,7 +13,7 @@ smallest p-value times their number. Rows of a cluster count as one, by their me
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -172,7 +172,8 @@ def updated(
     new = given_stage(points, codes, sample_weight, drawn, strata).training
     after = model.with_training(old.joined(new), place.n_threads)
     if model.columns is not None and X is not None:
-        after = after.with_columns(model.columns.with_rows(X, codes, new.weights, drawn))
+        columns = model.columns.with_rows(X, codes, new.weights, drawn)
+        after = replace(after, columns=columns)
     looked = new if X is None else _as_fold_models_see(model, X, new)
     account = Update(
         model.classes,

@@ -76,9 +76,10 @@ class AllPairs:
             out[part] = np.add.reduceat(values, self.offsets[:-1], axis=1)
         return out / self.mass
 
-    def self_similarities(self, points: Array) -> Array:
-        """Return the similarity of each point to itself, shape (m,)."""
-        return np.full(len(points), 0.0 if self.spec.similarity in DISTANCES else 1.0)
+    @property
+    def own(self) -> float:
+        """The similarity of any point to itself."""
+        return 0.0 if self.spec.similarity in DISTANCES else 1.0
 
     def _pairs(self, a: Array, b: Array) -> Array:
         name = self.spec.similarity
@@ -105,6 +106,8 @@ class RandomFeatures:
     frequencies: Array
     means: Array
     mass: Array
+    #: The similarity of any point to itself, as cos^2 + sin^2 is.
+    own: ClassVar[float] = 1.0
 
     @classmethod
     def fit(
@@ -128,10 +131,6 @@ class RandomFeatures:
         for part in _chunks(len(points), len(self.means)):
             out[part] = self._features(points[part]) @ self.means
         return out
-
-    def self_similarities(self, points: Array) -> Array:
-        """Return the similarity of each point to itself, shape (m,): one, as cos^2 + sin^2 is."""
-        return np.ones(len(points))
 
     def _features(self, points: Array) -> Array:
         angles = points @ self.frequencies
@@ -262,8 +261,8 @@ class EmbeddingMap(RowMap):
         w = np.ones(len(picks)) if training.weights is None else training.weights[picks]
         mass, positions = self.embedding.mass[labels], np.arange(len(picks))
         rest = mass - w
-        itself = w * self.embedding.self_similarities(points)
-        others = (mass * values[positions, labels] - itself) / np.where(rest > 0, rest, 1.0)
+        others = mass * values[positions, labels] - w * self.embedding.own
+        others = others / np.where(rest > 0, rest, 1.0)
         values[positions, labels] = np.where(rest > 0, others, values[positions, labels])
         return self._centred(values)
 

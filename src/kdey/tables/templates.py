@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils.validation import _num_samples
 
 from kdey.bags import Array, Indices, cluster_factors, joined_clusters
 from kdey.validation import on_host
@@ -649,7 +650,7 @@ class _Reader:
             self._read_array(X)
 
     def _read_array(self, X: Any) -> None:
-        self.matrix, self.n_rows, self.n_columns = None, len(X), 0
+        self.matrix, self.n_rows, self.n_columns = None, _num_samples(X), 0
         try:
             values = np.asarray(on_host(X))
         except (TypeError, ValueError):  # of several lengths
