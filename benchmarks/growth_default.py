@@ -174,9 +174,10 @@ def print_tables(results: dict[str, Any]) -> None:
 
 def draw(results: dict[str, Any]) -> None:
     """Draw seconds and memory of the answer along each axis."""
-    from kdey.report.drawing import COLOURS
+    from matplotlib.ticker import NullLocator
 
     from kdey.plots.style import new_figure, remove_clutter
+    from kdey.report.page import COLOURS
 
     figure = new_figure(11.0, 5.0)
     panels = figure.subplots(2, len(AXES), sharey="row", sharex="col")
@@ -185,8 +186,13 @@ def draw(results: dict[str, Any]) -> None:
         values = [point["value"] for point in points]
         for panel, name, colour in zip(column, ("seconds", "MB"), COLOURS, strict=False):
             panel.loglog(values, [point[name] for point in points], "o-", ms=4, color=colour)
+            panel.set_xticks(values, [f"{value:,}" for value in values])
+            panel.xaxis.set_minor_locator(NullLocator())
             remove_clutter(panel)
+        column[1].tick_params(axis="x", rotation=45)
         column[1].set_xlabel(f"number of {axis}")
+    panels[0, 0].set_ylim(0.1, 1_000)
+    panels[1, 0].set_ylim(100, 10_000)
     panels[0, 0].set_ylabel("processor seconds")
     panels[1, 0].set_ylabel("most memory, MB")
     FIGURE.parent.mkdir(parents=True, exist_ok=True)
