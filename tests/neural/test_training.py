@@ -33,7 +33,7 @@ PLAN = NetworkMap(n_hidden=16, n_epochs=30, learning_rate=0.02)
 
 def error(network, held):
     means, prevalences = held
-    return float(np.abs(network(means) - prevalences).mean())
+    return float(np.abs(network.answer(means) - prevalences).mean())
 
 
 def test_it_learns_to_invert():
