@@ -749,7 +749,7 @@ def _large_group(quantifier: Any, points: Array, columns: list[str]) -> Any:
 
 @part
 def searches(record: Record) -> None:
-    """Search grids, at random and with Optuna; a search is resumed from its log."""
+    """Search grids, and at random; a search is resumed from its log."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.naive_bayes import GaussianNB
 
@@ -765,12 +765,11 @@ def searches(record: Record) -> None:
             {"bandwidth": [0.05, 0.1, 0.2], "classifier__C": [0.1, 1.0]},
             **common,
         ),
-        "KDEyCS, extended, two metrics": kdey.GridSearchQ(
+        "KDEyCS, two metrics": kdey.GridSearchQ(
             kdey.KDEyCS(bayes, random_state=0),
             {"bandwidth": [0.01, 0.02, 0.03]},
             scoring=["rae", "ae"],
             refit="ae",
-            extend=True,
             **common,
         ),
         "KDEyHD, both geometries": kdey.GridSearchQ(
@@ -796,12 +795,6 @@ def searches(record: Record) -> None:
             kdey.KDEyML(bayes, random_state=0),
             {"bandwidth": [0.05, 0.1, 0.15, 0.2, 0.3]},
             n_iter=3,
-            **common,
-        ),
-        "Optuna": kdey.OptunaSearchQ(
-            kdey.KDEyML(bayes, random_state=0),
-            {"bandwidth": [0.05, 0.1, 0.15, 0.2]},
-            n_trials=4,
             **common,
         ),
     }

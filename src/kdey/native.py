@@ -69,7 +69,7 @@ _STATUS = {-1: MemoryError, -2: ValueError, -3: RuntimeError}
 PACKAGES = (
     *("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "narwhals"),
     *("click", "rich", "matplotlib", "mpltern", "jinja2", "pyarrow", "skops"),
-    *("pooch", "requests", "python-calamine", "xlsxwriter", "optuna", "dask", "distributed"),
+    *("pooch", "requests", "python-calamine", "xlsxwriter", "dask", "distributed"),
     *("torch", "pandas", "polars"),
 )
 

@@ -64,7 +64,7 @@ def test_candidates_that_fail(labelled: Path) -> None:
 
 def test_the_edge_of_a_grid() -> None:
     """Whether the best lies there depends on bits of a fit, so the sentence itself is taken."""
-    said = "A better one may lie beyond: widen the grid, or set extend=True"
+    said = "A better one may lie beyond: widen the grid"
     assert reworded(said) == "A better one may lie beyond: widen --grid"
     assert said.partition(": ")[2] in "".join(texts(SOURCE / "evaluation" / "searches.py"))
 

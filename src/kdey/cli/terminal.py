@@ -255,7 +255,7 @@ _REWORDED = (
     (r"^cv: ", "cross-validation: "),
     (r"\b(\w+)='(\w+)'", r"\1=\2"),
     (r"\. Set error_score=\w+ to see where\.$", ". Leave such values out of --grid."),
-    (r"widen the grid, or set extend=True$", "widen --grid"),
+    (r"widen the grid$", "widen --grid"),
     (r"; raise max_iter or tol$", "; their estimates may be off by as much"),
     (r", with converged=False and gap=NaN$", " and marked as not converged"),
     (

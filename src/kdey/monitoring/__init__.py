@@ -51,7 +51,7 @@ from kdey.monitoring.history import (
 from kdey.options import Options
 from kdey.report.explorer import Explorer, explore_classes, explore_groups
 from kdey.report.page import (
-    Finding,
+    Highlight,
     Page,
     Section,
     csv_address,
@@ -562,7 +562,7 @@ def history_page(history: History, title: str = "Prevalences over time") -> str:
         Page(
             title=title,
             headline=first,
-            findings=[*_alarm_findings(history, alarms, explorer), *map(Finding, more)],
+            findings=[*_alarm_findings(history, alarms, explorer), *map(Highlight, more)],
             facts={"Checked?": [heading, ringing], "What next?": _next_steps(history, alarms)},
             tone=tone,
             sections=[_time_section(table, explorer), _alarm_section(history, alarms)],
@@ -737,13 +737,15 @@ def _explorer(history: History, table: GroupTable, alarms: Sequence[Alarm]) -> E
     )
 
 
-def _alarm_findings(history: History, alarms: Sequence[Alarm], explorer: Explorer) -> list[Finding]:
+def _alarm_findings(
+    history: History, alarms: Sequence[Alarm], explorer: Explorer
+) -> list[Highlight]:
     """Return the alarms of the newest period, each with a link to the row that shows it."""
     findings = []
     for alarm in [alarm for alarm in alarms if alarm.period == history.names[-1]]:
         name = alarm.group or alarm.label
         link = {name: explorer.link(list(explorer.rows).index(name))} if name else {}
-        findings.append(Finding(f"{quoted(str(alarm))}.", link, alarm.label))
+        findings.append(Highlight(f"{quoted(str(alarm))}.", link, alarm.label))
     return findings[:_MOST_FINDINGS]
 
 
