@@ -383,8 +383,8 @@ def _digest(path: Path) -> str:
 @click.option(
     "--groups", help="Column of groups: a history of each, with a joint chance of alarms."
 )
-@click.option("--above", multiple=True, help="CLASS=SHARE: an alarm where the share is above; repeat.")
-@click.option("--below", multiple=True, help="CLASS=SHARE: an alarm where the share is below; repeat.")
+@click.option("--above", multiple=True, help="CLASS=SHARE: alarm where the share is above; repeat.")
+@click.option("--below", multiple=True, help="CLASS=SHARE: alarm where the share is below; repeat.")
 @click.option(
     "--accuracy-below",
     type=float,

@@ -307,7 +307,9 @@ class Identifiability(Shown):
                 text_column("width", percentages(columns["width"]), importance=9),
                 bar_column(columns["width"]),
                 text_column("of this sample", percentages(columns["width_bag"]), importance=6),
-                text_column("due to the sample", percentages(columns["bag_share"], 0), importance=3),
+                text_column(
+                    "due to the sample", percentages(columns["bag_share"], 0), importance=3
+                ),
                 text_column("most like", map(str, columns["closest"]), numeric=False, importance=5),
                 text_column("affinity", [f"{a:.2f}" for a in columns["affinity"]], importance=5),
             ),

@@ -157,8 +157,8 @@ class SamplingPlan(Plan):
         """The meaning of the plan, in a sentence or two."""
         if not self.reachable:
             return (
-                f"No number of labels of this sample gives intervals of {self.width:g}: with all of "
-                f"them the widest is {self.expected_widths.max():.3g}. Use a larger sample."
+                f"No number of labels of this sample gives intervals of {self.width:g}: with all "
+                f"of them the widest is {self.expected_widths.max():.3g}. Use a larger sample."
             )
         return (
             f"{self.n_labels:,} labels, of the items in positions, give intervals of "

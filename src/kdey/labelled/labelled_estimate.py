@@ -127,8 +127,8 @@ class LabelledEstimate(Estimate):
         doubt = self._doubt_of_the_draw
         if doubt is not None:
             return (
-                f"the {labels} of this sample may not be a random draw: {doubt}. Estimates that use "
-                "labels which were chosen by what they are may be wrong by more than their "
+                f"the {labels} of this sample may not be a random draw: {doubt}. Estimates that "
+                "use labels which were chosen by what they are may be wrong by more than their "
                 "intervals say: draw them at random, give the probabilities of selection, "
                 "or leave them out"
             )

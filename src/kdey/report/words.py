@@ -793,8 +793,8 @@ def fit_meaning(check: FitVerdict, columns_changed: bool = False) -> list[str]:
         return [question, conclusion]
     caution = (
         "The check was one-sided: the sample was scored by another model than the training "
-        "data (cross-validation), which makes the p-value larger than it should be. There are fewer "
-        "alarms than there should be, never too many, and classes that moved to where others are "
-        "go unnoticed. Fit with keep_fold_models=True for the full check."
+        "data (cross-validation), which makes the p-value larger than it should be. There are "
+        "fewer alarms than there should be, never too many, and classes that moved to where "
+        "others are go unnoticed. Fit with keep_fold_models=True for the full check."
     )
     return [question, conclusion, caution]
