@@ -1151,11 +1151,6 @@ def commands(record: Record) -> None:
                 *("--methods", "kdey-ml,emq,cc,dm", "--each-bag", "--format", "json"),
             ),
             (
-                *("select", "known.csv", "--label", "kind", "--bags", "20", "--bag-size", "30"),
-                *("--grid", "bandwidth=0.05,0.1", "--grid", "classifier.C=0.1,1"),
-                *("--format", "json"),
-            ),
-            (
                 *("reproduce", "multi", "--quick", "--datasets", "bundled/iris"),
                 *("--methods", "ACC", "EMQ", "KDEy-ML", "--one-classifier", "--jobs", "1"),
                 *("--results", "cells.jsonl"),

@@ -32,7 +32,7 @@ LAYERS = (
     ("groups",),
     ("quantifiers",),
     ("evaluation",),
-    ("datasets", "neural"),
+    ("datasets",),
     ("interop", "persistence", "report"),
     ("monitoring", "plots"),
     ("__init__",),  # the public names: "from kdey import KDEyML"

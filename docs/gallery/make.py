@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits, load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
-from kdey import APP, CC, EMQ, PACC, GridSearchQ, KDEyML, evaluate
+from kdey import APP, CC, EMQ, PACC, KDEyML, evaluate
 from kdey.evaluation.significance import nemenyi
 from kdey.plots import (
     BiasDisplay,
@@ -25,7 +25,6 @@ from kdey.plots import (
     PrevalenceOverTimeDisplay,
     RegionDisplay,
     ReliabilityDisplay,
-    SensitivityDisplay,
     SimplexDisplay,
     TuningDisplay,
 )
@@ -71,18 +70,6 @@ def evaluated() -> Iterator[tuple[str, Any]]:
     yield "critical-difference", CriticalDifferenceDisplay.from_results(ranked)
 
 
-def searched() -> Any:
-    """Return the display of a search over bandwidths and geometries."""
-    X, _, y, _ = digits()
-    grid = {
-        "bandwidth": [0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56],
-        "kernel": ["gaussian", "aitchison"],
-    }
-    quantifier = KDEyML(LogisticRegression(max_iter=2000), shrinkage=0.01, random_state=0)
-    search = GridSearchQ(quantifier, grid, protocol=APP(60, 200, random_state=1))
-    return SensitivityDisplay.from_search(search.fit(X, y), "bandwidth", by="kernel")
-
-
 def on_the_simplex() -> Iterator[tuple[str, Any]]:
     """Yield the displays of three classes of wine that overlap, and of bags without the first."""
     X, y = load_wine(return_X_y=True)
@@ -117,7 +104,6 @@ def displays() -> Iterator[tuple[str, Any]]:
     """Yield all displays with the names of their files."""
     yield from on_the_simplex()
     yield "time", over_time()
-    yield "sensitivity", searched()
     yield from evaluated()
 
 

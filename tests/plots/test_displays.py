@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from sklearn.linear_model import LogisticRegression
 
-from kdey import APP, CC, PACC, GridSearchQ, KDEyML, evaluate, make_report
+from kdey import APP, CC, PACC, KDEyML, evaluate, make_report
 from kdey.intervals.region import region_from_covariance
 from kdey.metrics import absolute_error
 from kdey.plots import (
@@ -24,7 +23,6 @@ from kdey.plots import (
     PrevalenceOverTimeDisplay,
     RegionDisplay,
     ReliabilityDisplay,
-    SensitivityDisplay,
     SimplexDisplay,
     TuningDisplay,
     write_figures,
@@ -180,32 +178,6 @@ def test_bias(results: Any) -> None:
     assert [tick.get_text() for tick in ax.get_xticklabels()] == list(results.classes)
     for boxes, name in zip(display.boxes_, ("CC", "ML"), strict=True):
         np.testing.assert_allclose(medians(boxes), np.median(errors[name], axis=0), atol=1e-12)
-
-
-@pytest.mark.filterwarnings("ignore::kdey.evaluation.searches.GridEdgeWarning")
-def test_sensitivity_of_a_search(data: tuple[Any, Any]) -> None:
-    grid = {"bandwidth": [0.3, 0.01, 0.1], "kernel": ["gaussian", "aitchison"]}
-    search = GridSearchQ(
-        KDEyML(LogisticRegression(), shrinkage=0.01), grid, protocol=APP(10, 40, random_state=0)
-    ).fit(*data)
-    ax = drawn(SensitivityDisplay.from_search(search, "bandwidth", by="kernel"))
-    found = lines(ax)
-    for kernel in grid["kernel"]:
-        expected = sorted(
-            (line["bandwidth"], -score)
-            for line, score in zip(
-                search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
-            )
-            if line["kernel"] == kernel
-        )
-        np.testing.assert_allclose(found[kernel], expected)
-    over_all = lines(drawn(SensitivityDisplay.from_search(search, "bandwidth")))["best"]
-    best = np.minimum(found["gaussian"][:, 1], found["aitchison"][:, 1])
-    np.testing.assert_allclose(over_all[:, 1], best)
-    with pytest.raises(ValueError, match="no parameter 'bins'"):
-        SensitivityDisplay.from_search(search, "bins")
-    with pytest.raises(ValueError, match="of one length"):
-        SensitivityDisplay.from_results("h", {"a": ([1, 2], [1])})
 
 
 def test_simplex(fitted: dict[str, Any], data: tuple[Any, Any]) -> None:

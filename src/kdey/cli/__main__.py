@@ -26,7 +26,6 @@ COMMANDS = {
     "audit": ("audit_command", "Compare a judge's labels with a few labels of people."),
     "inspect": ("model_commands", "Show what a model file holds."),
     "evaluate": ("fit_commands", "Compare methods on samples drawn from a labelled table."),
-    "select": ("fit_commands", "Find the best settings of a method on a labelled table."),
     "demo": ("data_commands", "Compare methods on dry beans, or write tables to try."),
     "data": ("data_commands", "List, fetch, locate and check the data sets of the paper."),
 }

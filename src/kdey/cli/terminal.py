@@ -254,8 +254,6 @@ def _is_open(descriptor: int) -> bool:
 _REWORDED = (
     (r"^cv: ", "cross-validation: "),
     (r"\b(\w+)='(\w+)'", r"\1=\2"),
-    (r"\. Set error_score=\w+ to see where\.$", ". Leave such values out of --grid."),
-    (r"widen the grid$", "widen --grid"),
     (r"; raise max_iter or tol$", "; their estimates may be off by as much"),
     (r", with converged=False and gap=NaN$", " and marked as not converged"),
     (
@@ -374,8 +372,6 @@ _ENDINGS = {
     "page": (".html", ".htm"),
     "model": (".kdey",),
 }
-#: Where a command keeps the path of its TOML file of options.
-CONFIG = "kdey.config"
 
 
 def check_outputs(inputs: Iterable[str | None], *outputs: tuple[str | None, str | None]) -> None:
@@ -399,8 +395,7 @@ def check_outputs(inputs: Iterable[str | None], *outputs: tuple[str | None, str 
     from kdey.tables.output import format_of
     from kdey.tables.sources import local_files
 
-    paths = (*inputs, click.get_current_context().meta.get(CONFIG))
-    read = [file for path in paths if path for file in (path, *local_files(path))]
+    read = [file for path in inputs if path for file in (path, *local_files(path))]
     written: list[str] = []
     for path, kind in outputs:
         if path is None:

@@ -41,7 +41,7 @@ from scipy.special import chdtrc
 from kdey.bags import Array, Bags, sampled_bags
 from kdey.intervals.analytic import densities, moment_rows as rows_of_moments, training_rows
 from kdey.intervals.checks import Checks
-from kdey.intervals.estimate import Decisions, Estimate
+from kdey.intervals.estimate import FEW_FREEDOM, Decisions, Estimate
 from kdey.intervals.merging import Merging
 from kdey.intervals.moments import PSEUDO_OBSERVATIONS, ClassRows, adapted, class_rows, smoothed
 from kdey.labelled.shares import (
@@ -68,6 +68,7 @@ from kdey.options import (
 )
 from kdey.rows import Rows
 from kdey.rows.posterior import RatioMap
+from kdey.status import FEW_CLUSTERS
 
 E = TypeVar("E", bound=Estimate)
 #: The note of bags in which every instance has a label.
@@ -418,6 +419,7 @@ def _alternatives(
                 "effective_size": sample.bag_size,
                 "effective_labels": sample.label_size,
                 "notes": list(notes) if way != LABELS else [],
+                "marks": [FEW_CLUSTERS] if sample.freedom < FEW_FREEDOM else [],
             },
         )
         for way, found in shares.items()

@@ -21,7 +21,6 @@ from kdey.plots.method_displays import (
     CriticalDifferenceDisplay,
     DiagonalDisplay,
     ErrorByShiftDisplay,
-    SensitivityDisplay,
     TuningDisplay,
 )
 
@@ -37,7 +36,6 @@ __all__ = [
     "PrevalenceOverTimeDisplay",
     "RegionDisplay",
     "ReliabilityDisplay",
-    "SensitivityDisplay",
     "SimplexDisplay",
     "TuningDisplay",
     "write_figures",
