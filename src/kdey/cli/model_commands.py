@@ -179,7 +179,7 @@ def _estimate_groups(
 
     request = Request.of(**asked_of(options, quantifier.classes_))
     check_key_names(
-        request.grouping.names,
+        request.names,
         request.merging(quantifier.classes_).names,
         wide=options["wide"],
         labelled=request.labelled is not None,
