@@ -139,8 +139,9 @@ def _drift(report: Report) -> list[str]:
         return []
     words = withstands_drift(report.estimate, report.focus)
     table, groups = report.table, report.groups
-    if groups is not None and groups.by == (groups.time,) and table is not None:
-        words += change_withstands_drift(table.grouped)
+    only_times = groups is not None and groups.by == (groups.time,)
+    if only_times and table is not None and table.looks_closer:
+        words += change_withstands_drift(table.answers)
     return words
 
 
