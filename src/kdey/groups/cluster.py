@@ -13,6 +13,7 @@ text: engines differ in what they make of missing keys and of types.
 from __future__ import annotations
 
 import io
+import logging
 import math
 import pickle
 import sys
@@ -47,6 +48,8 @@ from kdey.validation import refuse_levels
 
 if TYPE_CHECKING:
     import pandas as pd
+
+logger = logging.getLogger(__name__)
 
 #: Bytes of scores of a bucket of groups that is answered at once.
 BUCKET = 1 << 26
@@ -172,6 +175,8 @@ class ClusterTable:
         model, request = self.scorer.model, self.scorer.request
         n_bytes = int(totals.sum()) * self._row_bytes
         n_buckets = max(math.ceil(n_bytes / BUCKET), self.cluster.n_partitions)
+        amounts = (int(totals.sum()), len(wanted), self.cluster.n_partitions, n_buckets)
+        logger.info("%d rows of %d groups go from %d partitions to %d buckets", *amounts)
         answers = self.cluster.shuffle(
             partial(_scored, self.scorer, rates, members, n_buckets),
             partial(_answered, model, request, rates, n_buckets, place, keep),

@@ -12,6 +12,7 @@ The page shows what rings, the shares over time with the alarms in them, and all
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -64,6 +65,8 @@ from kdey.report.shown_groups import GroupTable, group_table
 from kdey.report.words import quoted
 from kdey.tables.columns import canonical_text
 from kdey.tables.output import Cell, Heading, Row, Table
+
+logger = logging.getLogger(__name__)
 
 __all__ = [
     "Alarm",
@@ -460,11 +463,14 @@ def _add_periods(
     history = update_history(path, change)
     sent = {(period.name, period.group) for period in periods}
     of_groups = [(period, (period.name, period.group)) for period in history.periods]
+    alarms = [a for a in find_alarms(history) if (a.period, a.group) in sent]
+    for alarm in alarms:
+        logger.warning("%s: %s", path, alarm)
     return MonitorUpdate(
         history,
         tuple(dict.fromkeys(period.title for period, key in of_groups if key in sent)),
         tuple(period.title for period, _ in of_groups if id(period) not in known),
-        tuple(alarm for alarm in find_alarms(history) if (alarm.period, alarm.group) in sent),
+        tuple(alarms),
     )
 
 
