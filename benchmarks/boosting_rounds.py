@@ -98,10 +98,12 @@ def print_table(rows: list[dict[str, Any]]) -> None:
         whole = [np.mean(r["loss 200"]) / np.mean(r["loss 100"]) for r in own]
         picked = [p if f <= WORTH else 1.0 for p, f in zip(ratios["pool"], first, strict=True)]
         chosen.append(geometric_mean(picked))
+        errors = np.array([row["pool 100"] for row in own])
         values = [ratios["alone"], ratios["pool"], first, whole, picked]
+        values.append(list(errors / geometric_mean(errors)))
         lines.append([name.split("/")[1], *(spread(v) for v in values)])
     head = ["set", "alone", "pool", "loss, first fold", "loss, all folds", "pool, chosen"]
-    print(markdown(head, lines))
+    print(markdown([*head, "other folds"], lines))
     print(f"geometric mean of the chosen over {len(chosen)} sets: {geometric_mean(chosen):.3f}")
 
 
