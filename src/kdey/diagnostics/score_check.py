@@ -199,10 +199,10 @@ class FitCheck(Shown, FitVerdict):
             ("distance alone", self.p_distance),
         ]
         known = [(name, p) for name, p in parts if not np.isnan(p)]
-        remarks = [f"{self.n_null:,} simulated bags that fit; level {self.level:g}"]
+        remarks = [f"{self.n_null:,} simulated samples that fit; level {self.level:g}"]
         if self.rejected:
             worst = ", ".join(str(place) for place in self.worst(5))
-            remarks.append(f"instances that fit worst, by position in the bag: {worst}")
+            remarks.append(f"items that fit worst, by position in the sample: {worst}")
             if self.unknown_share:
                 remarks.append(unknown_sentence(self.unknown_share))
         return Overview(
