@@ -117,7 +117,7 @@ class LabelledDecisions:
         rows = ClassRows(decided.astype(np.float32), offsets_of(counts), shares, each, clusters)
         if clusters is None:
             return rows.sizes
-        return rows.worth(rows.cluster_sums(decided), 1.0 - (self.recall**2).sum(axis=1))
+        return rows.worth(decided, 1.0 - (self.recall**2).sum(axis=1))
 
     @cached_property
     def covariances(self) -> Array:

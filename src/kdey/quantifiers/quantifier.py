@@ -7,7 +7,7 @@ aggregative quantifier like the others, with another classifier stage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from os import PathLike
 from typing import Any, Literal, Self, TypeAlias
@@ -29,7 +29,6 @@ from kdey.quantifiers.densities import EMQ, KDEyML
 from kdey.rows import RowSpec
 from kdey.stacking import (
     EFFORTS,
-    FitProgress,
     MemberWarning,
     PooledStage,
     portfolio,
@@ -143,7 +142,6 @@ class Quantifier(AggregativeQuantifier):
         clusters: ArrayLike | None = None,
         strata: ArrayLike | None = None,
         keep_fold_models: bool | Literal["auto"] = "auto",
-        progress: Callable[[FitProgress], None] | None = None,
         cache: str | PathLike[str] | None = None,
     ) -> Self:
         """Fit all classifiers by cross-validation and pool them.
@@ -165,8 +163,6 @@ class Quantifier(AggregativeQuantifier):
             the common ones. Methods that keep no training posteriors refuse it.
         keep_fold_models : bool or "auto"
             Not used: the models of the folds score new instances, and are kept in any case.
-        progress : callable, optional
-            Called with a :class:`~kdey.stacking.FitProgress` after each classifier.
         cache : path-like, optional
             A folder for the fits of each classifier. A fit that was stopped goes on from there
             if it is called again with the same data and parameters. The files are pickles, which
@@ -188,7 +184,7 @@ class Quantifier(AggregativeQuantifier):
                 for values in (sample_weight, drawn, strata)
             )
         data = (X, codes, classes, sample_weight)
-        fitted = stage.fit(*data, self.n_jobs, clusters=drawn, progress=progress, cache=cache)
+        fitted = stage.fit(*data, self.n_jobs, clusters=drawn, cache=cache)
         return self._learn(fitted, *data, drawn)._keep_strata(strata, len(codes))
 
     def _read_training(self, X: Any) -> tuple[Self, Any, TableSchema | None]:

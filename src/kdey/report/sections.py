@@ -21,7 +21,7 @@ from kdey.intervals import Estimate
 from kdey.model import kept_training
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.report.page import (
-    Finding,
+    Highlight,
     Page,
     Section,
     csv_address,
@@ -111,7 +111,7 @@ def _verdict(report: Report) -> tuple[str, str]:
     return fit_headline(report.checks, flagged)
 
 
-def _headline(report: Report, findings: list[Finding]) -> str:
+def _headline(report: Report, findings: list[Highlight]) -> str:
     """Return the answer to what was asked, in a sentence."""
     if report.estimate is not None and report.rows is not None:
         return headline(report.estimate, report.rows, report.focus)
@@ -144,12 +144,12 @@ def _drift(report: Report) -> list[str]:
     return words
 
 
-def _findings(report: Report) -> list[Finding]:
+def _findings(report: Report) -> list[Highlight]:
     """Return what stands out, with links to the rows that show it."""
     estimate, rows, groups = report.estimate, report.rows, report.shown_groups
-    findings: list[Finding] = []
+    findings: list[Highlight] = []
     if estimate is not None and rows is not None:
-        findings += map(Finding, _warning(estimate, rows))
+        findings += map(Highlight, _warning(estimate, rows))
     if report.group_explorer is not None and groups is not None:
         totals = groups if report.totals is None else report.totals
         findings += group_findings(groups, totals, report.group_explorer, report.focus)
@@ -158,11 +158,11 @@ def _findings(report: Report) -> list[Finding]:
     if report.comparisons is not None:
         findings += _clearest(report)
     if estimate is not None and rows is not None:
-        findings += map(Finding, against_others(rows, report.focus))
+        findings += map(Highlight, against_others(rows, report.focus))
     return findings
 
 
-def _clearest(report: Report) -> list[Finding]:
+def _clearest(report: Report) -> list[Highlight]:
     """Return the clearest differences, each with a link to its group."""
     rows = [row for row in report.comparisons or () if row.is_finding]
     explorer = report.group_explorer
@@ -177,7 +177,7 @@ def _clearest(report: Report) -> list[Finding]:
         than = f"than in {'the rest' if row.against == 'rest' else row.against}"
         span = f"{_points(ends[0])} to {_points(ends[1])}"
         text = f"{points} points {verb} “{row.name}” {than} ({span})."
-        findings.append(Finding(text, {row.group: link}, row.name))
+        findings.append(Highlight(text, {row.group: link}, row.name))
     return findings
 
 
@@ -228,7 +228,7 @@ def _classes(report: Report) -> Section | None:
         return None
     words, files = [], {}
     if estimate is not None:
-        joint = ", which hold for all classes at once" if estimate.simultaneous else ""
+        joint = ", which are right for all classes at once" if estimate.simultaneous else ""
         level = f"{100 * estimate.confidence:g}\u00a0%"
         words.append(
             f"Estimated shares with {level} intervals{joint}. The uncorrected count is what the "
