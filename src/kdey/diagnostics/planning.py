@@ -140,7 +140,7 @@ class SamplingPlan(Plan):
     def shown(self) -> tuple[OverviewColumn, ...]:
         """Return the expected widths."""
         widths = self.expected_widths
-        name = "expected width of limits"
+        name = "expected width of the interval"
         return text_column(name, percentages(widths), importance=9), bar_column(widths)
 
     def columns(self) -> dict[str, Any]:
@@ -157,12 +157,12 @@ class SamplingPlan(Plan):
         """The meaning of the plan, in a sentence or two."""
         if not self.reachable:
             return (
-                f"No number of labels of this bag gives limits of {self.width:g}: with all of "
-                f"them the widest is {self.expected_widths.max():.3g}. Use a larger bag."
+                f"No number of labels of this sample gives intervals of {self.width:g}: with all "
+                f"of them the widest is {self.expected_widths.max():.3g}. Use a larger sample."
             )
         return (
-            f"{self.n_labels:,} labels, of the instances in positions, give limits of "
-            f"{self.width:g} if the classifier is calibrated on this bag; labels alone need "
+            f"{self.n_labels:,} labels, of the items in positions, give intervals of "
+            f"{self.width:g} if the classifier is calibrated on this sample; labels alone need "
             f"about {self.n_without_model:,}. Pass the probabilities on: estimate(X, "
             "labelled=(plan.positions, labels), selection=plan.selection)."
         )
@@ -358,8 +358,8 @@ class BagPlan(Plan):
 
     def shown(self) -> tuple[OverviewColumn, ...]:
         """Return the sizes, and the widths that remain."""
-        floors = text_column("width of an endless bag", percentages(self.floors), importance=4)
-        return *_count_columns("instances in the bag", self.bag_sizes), floors
+        floors = text_column("width of an endless sample", percentages(self.floors), importance=4)
+        return *_count_columns("items in the sample", self.bag_sizes), floors
 
     def columns(self) -> dict[str, Any]:
         """Return the sizes, and the widths that remain."""
@@ -379,10 +379,10 @@ class BagPlan(Plan):
     def verdict(self) -> str:
         """The meaning of the plan, in a sentence."""
         if self.reachable:
-            return f"A bag of about {self.bag_size:,.0f} gives intervals of {self.width:g}."
+            return f"A sample of about {self.bag_size:,.0f} gives intervals of {self.width:g}."
         worst = int(self.floors.argmax())
         return (
-            f"No bag gives intervals of {self.width:g} for every class: class "
+            f"No sample gives intervals of {self.width:g} for every class: class "
             f"{self.classes[worst]} stays at {self.floors[worst]:.3g} or wider because there are "
             "too few training labels (see plan_labels)."
         )
@@ -427,8 +427,8 @@ class LabelPlan(Plan):
         """The meaning of the plan, in a sentence."""
         if not self.reachable:
             return (
-                f"No number of labels gives intervals of {self.width:g}: the bag alone leaves "
-                f"{self.floor:.3g}. Use a larger bag (see plan_bag_size)."
+                f"No number of labels gives intervals of {self.width:g}: the sample alone leaves "
+                f"{self.floor:.3g}. Use a larger sample (see plan_bag_size)."
             )
         if not self.extra.any():
             return f"The present labels are enough for intervals of {self.width:g}."

@@ -66,13 +66,13 @@ class FitVerdict:
         """The meaning of the result, in a sentence or two."""
         p = f"p = {self.p_value:.3g}{self._sample}"
         if not self.rejected and self.cross_fitted:
-            return f"The bag looks like a mixture of the training classes ({p})."
+            return f"The sample looks like a mixture of the training classes ({p})."
         if not self.rejected:
             return (
                 f"No misfit was found ({p}), but the fit was checked one-sided: without the models "
                 "of the folds the check misses classes that look like other classes."
             )
-        return f"The bag does not fit the training classes ({p}): more than the prevalence changed."
+        return f"The sample does not fit the training classes ({p}): more than the shares changed."
 
     @property
     def _sample(self) -> str:

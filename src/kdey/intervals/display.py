@@ -38,7 +38,7 @@ COLUMNS = (
 )
 #: Characters of each of them.
 _CELL_WIDTH = 10
-TARGET_NAMES = {"population": "the bag's population", "bag": "this bag"}
+TARGET_NAMES = {"population": "the population of the sample", "bag": "this sample"}
 
 
 def heading(estimate: Estimate) -> str:
@@ -47,9 +47,9 @@ def heading(estimate: Estimate) -> str:
     joint = " simultaneous" if estimate.simultaneous else ""
     known = estimate.method != "none"
     interval = f"{level}{joint} {estimate.method} intervals" if known else "intervals not known"
-    instances = "instance" if estimate.size == 1 else "instances"
+    items = "item" if estimate.size == 1 else "items"
     target = TARGET_NAMES[estimate.target]
-    return f"Prevalence of {target}: {estimate.size:,} {instances}, {interval}"
+    return f"Shares in {target}: {estimate.size:,} {items}, {interval}"
 
 
 def remarks(estimate: Estimate) -> list[str]:

@@ -520,7 +520,7 @@ def metrics_text(history: History) -> str:
         text = "Accuracy that the classifier is expected to have."
         gauge("accuracy", text, ((g, p.accuracy) for g, p in newest))
     counts = (({"kind": k, **g}, rung[k, p.group]) for g, p in newest for k in settings.kinds)
-    gauge("alarms", "Alarms that ring in the newest period.", counts)
+    gauge("alarms", "Alarms of the newest period.", counts)
     gauge("periods", "Periods of the history.", [({}, len(history))])
     if newest and "-" in names[-1][1:]:
         begins = datetime.fromisoformat(names[-1]).replace(tzinfo=UTC)
