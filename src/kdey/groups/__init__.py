@@ -152,8 +152,8 @@ def predict_groups(
         the others keeps its own estimate, and its status says so; intervals are right for each
         group, unless ``options.shrink_covers`` says otherwise.
     smooth : bool
-        Whether periods (``time``) borrow from their neighbours. With ``every``, periods without data
-        between others get a row.
+        Whether periods (``time``) borrow from their neighbours. With ``every``, periods
+        without data between others get a row.
     options : Options, optional
         Everything else: ``min_size``, ``missing``, ``check_fit``, ``level``, ``target``,
         ``method``, ``strata``, ``date_format``, ``key_types``, ...; see :class:`kdey.Options`.
