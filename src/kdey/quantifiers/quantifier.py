@@ -84,7 +84,7 @@ class Quantifier(AggregativeQuantifier):
     classifier_ : :class:`~kdey.stacking.PooledClassifier`
         The pool as a classifier; absent after ``fit_posteriors``.
     stack_ : :class:`~kdey.stacking.StackRecord`
-        Members, weights, held-out losses and errors, and what was left out.
+        Members, weights, held-out losses, and what was left out.
     tuning_ : :class:`~kdey.tuning.Tuning`
         The choice of power and pseudo-instances on held-out bags.
 
