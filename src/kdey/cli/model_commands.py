@@ -422,7 +422,7 @@ def monitor(model: str | None, table: str | None, **options: Any) -> None:
     --false-alarms, --fluctuation and --check-fit are kept with the history when it is created and
     may be left out later.
 
-    Exit codes: 0, no alarm rings at the periods that were sent; 1, one does; 2, refused, and the
+    Exit codes: 0, no alarm in the periods that were sent; 1, an alarm; 2, refused, and the
     history is as it was.
     """
     check_ending(options["history"], "parquet")

@@ -144,13 +144,13 @@ def predict_groups(
     confidence : float in (0, 1)
         Nominal coverage of the intervals.
     shrink : bool or str
-        Whether small groups lean on the others (partial pooling). The name of a key column: on the
-        groups with the same value of it, which lean on all. A group that is unlike the others keeps
-        its own estimate, and its status says so; intervals hold for each group, unless
-        ``options.shrink_covers`` says otherwise.
+        Whether small groups borrow from the others (partial pooling). The name of a key column:
+        from the groups with the same value of it, which borrow from all. A group that is unlike
+        the others keeps its own estimate, and its status says so; intervals are right for each
+        group, unless ``options.shrink_covers`` says otherwise.
     smooth : bool
-        Whether periods (``time``) lean on their neighbours. With ``every``, periods without data
-        between others get a row.
+        Whether periods (``time``) borrow from their neighbours. With ``every``, periods
+        without data between others get a row.
     options : Options, optional
         Everything else: ``min_size``, ``missing``, ``check_fit``, ``level``, ``target``,
         ``method``, ``strata``, ``date_format``, ``key_types``, ...; see :class:`kdey.Options`.
@@ -166,7 +166,7 @@ def predict_groups(
     --------
     kdey.compare_groups : Compare the groups of a table.
     kdey.make_report : Make a report as an HTML page.
-    kdey.Estimates : Prevalences of many bags with limits.
+    kdey.Estimates : Prevalences of many bags with intervals.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Did it change? Differences and ratios between the groups of a table, with limits and p-values.
+"""Did it change? Differences and ratios between the groups of a table, with intervals and p-values.
 
 Each comparison is one of two estimates by the same templates (:func:`kdey.difference`): most of the
-template error cancels, so that a difference is known better than the limits of its two sides
+template error cancels, so that a difference is known better than the intervals of its two sides
 suggest. A table of G comparisons of k classes makes G k tests. Their p-values are adjusted
 together: by Holm's method, which bounds the chance of any false finding, or by Benjamini and
 Hochberg's, which bounds the expected share of false ones among the findings. Two classes make one
@@ -274,7 +274,7 @@ def compare_groups(
     confidence: float = 0.95,
     options: Options | None = None,
 ) -> Comparisons:
-    """Return how the prevalences of groups differ, with limits and p-values.
+    """Return how the prevalences of groups differ, with intervals and p-values.
 
     Parameters
     ----------

@@ -131,10 +131,10 @@ class Request:
     merge : mapping from new label to classes, or None
         Groups of classes whose shares are wanted, in this order; see :meth:`kdey.Estimate.merge`.
     shrink : bool or str
-        Whether groups lean on all groups of the table; the name of a key column: on those with the
+        Whether groups borrow from all of the table; the name of a key column: from those with the
         same value of it, and these on all.
     smooth : bool
-        Whether periods lean on their neighbours in time.
+        Whether periods borrow from their neighbours in time.
     options : Options
     label : str or None
         Column of known labels, which is no feature; where a table has it, its labels are counted.
@@ -196,7 +196,7 @@ class Request:
 
     @property
     def is_pooled(self) -> bool:
-        """Whether groups lean on one another."""
+        """Whether groups borrow from one another."""
         return bool(self.shrink) or self.smooth
 
     @property

@@ -352,7 +352,7 @@ class TableScorer:
     ) -> Floats | None:
         if not self.folds:
             return None
-        from kdey.diagnostics.fold_models import kept_fold_models  # slow to import
+        from kdey.diagnostics.score_check import kept_fold_models  # slow to import
 
         models = kept_fold_models(self.model)
         return None if models is None else _held(models.posteriors_by(X, hashes, by_fold))

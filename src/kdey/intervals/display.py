@@ -56,7 +56,7 @@ def remarks(estimate: Estimate) -> list[str]:
     """Return the remarks that a reader needs beside the numbers."""
     texts = [] if estimate.converged else ["the solver did not converge: see gap"]
     texts += estimate.notes
-    return texts if estimate.checks is None else [*texts, estimate.checks.verdict]
+    return texts if estimate.checks is None else [*texts, *estimate.checks.verdicts]
 
 
 def estimate_text(estimate: Estimate) -> str:
@@ -100,7 +100,7 @@ def _sentence(estimate: Estimate, decimals: int) -> str:
         )
     where = TARGET_NAMES[estimate.target]
     return (
-        f"The largest estimated share of {where} is that of class {estimate.classes[top]}: "
+        f"The largest estimated share in {where} is that of class {estimate.classes[top]}: "
         f"{share} ({interval})."
     )
 

@@ -255,7 +255,7 @@ class Alarm:
     Attributes
     ----------
     period : str
-        The period at which it rings.
+        The period that raised it.
     kind : {"moved", "bound", "fit", "accuracy"}
     label : str
         The class; empty for the fit and the accuracy.
@@ -480,7 +480,7 @@ def metrics_text(history: History) -> str:
     str
         Gauges by ``class`` and, where there are groups, by ``group``: ``kdey_share`` with the ends
         of its interval, ``kdey_rows``, ``kdey_fit_p_value`` and ``kdey_accuracy`` where these are
-        watched, ``kdey_alarms`` that ring, by ``kind``, ``kdey_periods`` and, of dates,
+        watched, ``kdey_alarms`` by ``kind``, ``kdey_periods`` and, of dates,
         ``kdey_newest_period_seconds``.
     """
     settings, names = history.settings, history.names
