@@ -34,6 +34,7 @@ from kdey.cli.terminal import (
     output_options,
     printable,
     say,
+    saying_what_is_logged,
 )
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from kdey.quantifiers import AggregativeQuantifier
     from kdey.quantifiers.base import BaseQuantifier
     from kdey.quantifiers.quantifier import Quantifier
-    from kdey.stacking import FitProgress
     from kdey.tables.schema import TableSchema
     from kdey.tables.training import TrainingTable
 
@@ -260,23 +260,8 @@ def fit_pool(
     folder = options["resume"]
     if folder is not None:
         say(f"finished classifiers are kept in {folder} as pickles, which can run code when read")
-    return quantifier.fit(
-        *(training.X, training.y),
-        **training.drawn,
-        progress=lambda step: say(progress_line(step)),
-        cache=folder,
-    )
-
-
-def progress_line(progress: FitProgress) -> str:
-    """Return how far a fit is, and how long it may take."""
-    line = (
-        f"{progress.step}: done after {progress.seconds:.1f} s "
-        f"({progress.done} of {progress.total} classifiers)"
-    )
-    if progress.done == progress.total:
-        return line
-    return f"{line}, about {max(1, round(progress.seconds_left))} s left"
+    with saying_what_is_logged():
+        return quantifier.fit(training.X, training.y, **training.drawn, cache=folder)
 
 
 #: Width of the screen, and rows of the quick fit.

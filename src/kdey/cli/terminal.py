@@ -29,6 +29,7 @@ import ast
 import errno
 import functools
 import io
+import logging
 import os
 import re
 import shlex
@@ -314,6 +315,25 @@ def guarded(command: Command) -> Command:
 def say(line: str) -> None:
     """Write a line to standard error."""
     click.echo(printable(line), err=True)
+
+
+class _Saying(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage())
+
+
+@contextmanager
+def saying_what_is_logged() -> Iterator[None]:
+    """Say meanwhile what the library logs."""
+    logger, handler = logging.getLogger("kdey"), _Saying()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def printable(text: str) -> str:

@@ -635,7 +635,7 @@ def _checked_cost(cost: ArrayLike, k: int) -> Array:
 def _of_bag(
     estimates: Estimates, bag: int, known: LabelledDecisions, cost: Array | None
 ) -> tuple[Array, Array]:
-    """Return values and limits of measures (3, M), and of the confusion (3, k, k), of one bag."""
+    """Return measures (3, M) and the confusion (3, k, k) of one bag, with intervals."""
     shares, recall = estimates.estimate[bag], known.recall
     values, confusion = measures(shares, recall, cost), shares[:, None] * recall
     if not np.isfinite(shares).all():
@@ -734,7 +734,7 @@ class _Spread:
         slopes: Array,
         value_range: Array | None,
     ) -> tuple[Array, Array]:
-        """Return limits of measures, which contain the values.
+        """Return intervals of measures, which contain the values.
 
         Parameters
         ----------

@@ -38,7 +38,7 @@ COLUMNS = (
 )
 #: Characters of each of them.
 _CELL_WIDTH = 10
-TARGET_NAMES = {"population": "the bag's population", "bag": "this bag"}
+TARGET_NAMES = {"population": "the population of the sample", "bag": "this sample"}
 
 
 def heading(estimate: Estimate) -> str:
@@ -47,16 +47,16 @@ def heading(estimate: Estimate) -> str:
     joint = " simultaneous" if estimate.simultaneous else ""
     known = estimate.method != "none"
     interval = f"{level}{joint} {estimate.method} intervals" if known else "intervals not known"
-    instances = "instance" if estimate.size == 1 else "instances"
+    items = "item" if estimate.size == 1 else "items"
     target = TARGET_NAMES[estimate.target]
-    return f"Prevalence of {target}: {estimate.size:,} {instances}, {interval}"
+    return f"Shares in {target}: {estimate.size:,} {items}, {interval}"
 
 
 def remarks(estimate: Estimate) -> list[str]:
     """Return the remarks that a reader needs beside the numbers."""
     texts = [] if estimate.converged else ["the solver did not converge: see gap"]
     texts += estimate.notes
-    return texts if estimate.checks is None else [*texts, estimate.checks.verdict]
+    return texts if estimate.checks is None else [*texts, *estimate.checks.verdicts]
 
 
 def estimate_text(estimate: Estimate) -> str:
@@ -100,7 +100,7 @@ def _sentence(estimate: Estimate, decimals: int) -> str:
         )
     where = TARGET_NAMES[estimate.target]
     return (
-        f"The largest estimated share of {where} is that of class {estimate.classes[top]}: "
+        f"The largest estimated share in {where} is that of class {estimate.classes[top]}: "
         f"{share} ({interval})."
     )
 

@@ -492,8 +492,8 @@ class Sensitivity:
             lines.append(f"{name.ljust(width)}{100 * self.estimate[i]:>10.1f}{cells}")
         if self.explained_from is not None and self.explained_from > 1.0:
             lines.append(
-                f"(the scores of this bag need a change by a factor of {self.explained_from:.2f} "
-                "at least)"
+                f"(the scores of this sample need a change by a factor of "
+                f"{self.explained_from:.2f} at least)"
             )
         return "\n".join(lines)
 

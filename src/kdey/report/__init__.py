@@ -29,7 +29,6 @@ from kdey._io import write_whole
 from kdey.bags import Array
 from kdey.diagnostics import FitCheck, FitVerdict, NotChecked, full_check, unchecked_scores
 from kdey.groups import (
-    Grouping,
     GroupKeys,
     Request,
     ScoredTable,
@@ -498,7 +497,7 @@ def _report_on_table(
     if not len(scored.rows):
         raise TableError(f"{name}: no row without a missing value")
     table = ScoredSource(quantifier, scored, request)
-    compared, grouping = None, request.grouping
+    compared = None
     if against is not None:
         compared = compare_scored(quantifier, scored, request, against)
     report = Report(
@@ -511,9 +510,7 @@ def _report_on_table(
         table.settings(),
         comparisons=None
         if compared is None
-        else differences_of(
-            compared.to_frame(), grouping.names, grouping.time, every=grouping.every
-        ),
+        else differences_of(compared.to_frame(), request.names, request.time, every=request.every),
         table=table,
     )
     return _focused(report, request.options.focus)
@@ -565,7 +562,10 @@ class ScoredSource:
             return None
         if estimates is None:
             estimates = answer(self.quantifier, self.scored, self.request, kept=0)
-        return _shown(self.scored, estimates, self.request.grouping)
+        request = self.request
+        return group_table(
+            _with_keys(self.scored, estimates), request.names, request.time, every=request.every
+        )
 
     @cached_property
     def grouped(self) -> Estimates | None:
@@ -578,10 +578,10 @@ class ScoredSource:
 
     def totals(self) -> GroupTable:
         """Return the groups over all times together."""
-        names = self.request.grouping.by
+        names = self.request.by
         scored = self._by_first_keys(len(names))
         estimates = answer(self.quantifier, scored, self._unchecked, kept=0)
-        return _shown(scored, estimates, Grouping(names))
+        return group_table(_with_keys(scored, estimates), names)
 
     @property
     def _unchecked(self) -> Request:
@@ -637,9 +637,3 @@ def _with_keys(scored: ScoredTable, estimates: Estimates) -> Estimates:
     order = scored.keys.order()
     order = order[estimates.size[order] > 0]
     return replace(estimates, keys=scored.key_rows).take(order)
-
-
-def _shown(scored: ScoredTable, estimates: Estimates, grouping: Grouping) -> GroupTable:
-    """Return the groups of a table that have rows, in the order of their keys."""
-    present = _with_keys(scored, estimates)
-    return group_table(present, grouping.names, grouping.time, every=grouping.every)

@@ -228,7 +228,7 @@ def _classes(report: Report) -> Section | None:
         return None
     words, files = [], {}
     if estimate is not None:
-        joint = ", which hold for all classes at once" if estimate.simultaneous else ""
+        joint = ", which are right for all classes at once" if estimate.simultaneous else ""
         level = f"{100 * estimate.confidence:g}\u00a0%"
         words.append(
             f"Estimated shares with {level} intervals{joint}. The uncorrected count is what the "
