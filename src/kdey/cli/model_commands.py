@@ -178,12 +178,9 @@ def _estimate_groups(
     from kdey.intervals.display import check_key_names
 
     request = Request.of(**asked_of(options, quantifier.classes_))
-    check_key_names(
-        request.names,
-        request.merging(quantifier.classes_).names,
-        wide=options["wide"],
-        labelled=request.labelled is not None,
-    )
+    if options["wide"]:  # said before the work, not after it
+        classes = request.merging(quantifier.classes_).names
+        check_key_names(request.names, classes, labelled=request.labelled is not None)
     # Reading and solving each count a row once.
     with progress(2 * (file.n_rows or 0), "rows", "auto" if file.n_rows else False) as shown:
         groups = estimate_table(

@@ -44,11 +44,9 @@ from kdey.groups.request import Request, period_numbers, period_starts, truncate
 from kdey.groups.scoring import OnRows, TableScorer, engine_of, score
 from kdey.groups.table import GroupKeys, ScoredRows, ScoredTable, key_texts
 from kdey.intervals import Estimate, Estimates, difference
-from kdey.intervals.display import check_key_names
 from kdey.intervals.estimate import no_uncertainty
 from kdey.model import Fitted, model_of, place_of
 from kdey.options import Options
-from kdey.simplex import match_scores
 from kdey.status import (
     ALIKE,
     DOES_NOT_BELONG,
@@ -79,7 +77,6 @@ __all__ = [
     "estimate_table",
     "find_pairs",
     "fits_on_cluster",
-    "match_scores",
     "predict_groups",
     "score",
     "truncate",
@@ -224,13 +221,6 @@ def estimate_table(
     """
     model = model_of(quantifier)
     check_pooling(quantifier, request)
-    check_key_names(
-        request.names,
-        request.merging(model.classes).names,
-        wide=False,
-        labelled=request.labelled is not None,
-        pooled=request.is_pooled,
-    )
     if engine_of(source) is not None:
         found = ClusterTable.of(source, model, request)
         if not request.is_pooled:
@@ -388,14 +378,8 @@ def _smoothed(
         random_state=request.options.random_state,
         n_threads=templates.n_threads,
     )
-    options, words = (
-        request.options,
-        {
-            JUMP: drawn.jumped,
-            NOT_CONVERGED: np.full(len(groups), not drawn.converged),
-        },
-    )
-    low, high = drawn.interval(options.tail(len(separate.classes)))
+    words = {JUMP: drawn.jumped, NOT_CONVERGED: np.full(len(groups), not drawn.converged)}
+    low, high = drawn.interval(request.options.tail(len(separate.classes)))
     return _filled(separate, groups, (drawn.estimate(), low, high), words)
 
 

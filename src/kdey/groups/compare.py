@@ -30,7 +30,7 @@ from kdey.groups.scoring import engine_of, score
 from kdey.groups.table import GroupKeys, ScoredTable
 from kdey.intervals import Difference, Estimates, difference
 from kdey.intervals.differences import holm
-from kdey.intervals.display import in_library
+from kdey.intervals.display import in_library, refuse_names
 from kdey.model import Fitted, model_of, place_of
 from kdey.options import HOLM, Options
 from kdey.status import not_checked
@@ -353,7 +353,7 @@ def compare_groups(
     if engine_of(source) is None:
         table = score(quantifier, source, request)
         return compare_scored(quantifier, table, request, against)
-    _check_key_names(request.names)
+    refuse_names(request.names, COMPARISON_COLUMNS)
     found = ClusterTable.of(source, model_of(quantifier), request)
     pairs = find_pairs(found.keys, request.time, against)
     unions = _unions(pairs)
@@ -377,7 +377,7 @@ def compare_scored(
     against
         As for :func:`compare_groups`.
     """
-    _check_key_names(table.keys.names)
+    refuse_names(table.keys.names, COMPARISON_COLUMNS)
     pairs = find_pairs(table.keys, request.time, against)
     unions = _unions(pairs)
     # The other side may be many groups together: it is a further group of the same request.
@@ -447,12 +447,3 @@ def adjust_p_values(p_values: Array, correction: str | None) -> Array:
     if p_values.shape[1] == 2:
         adjusted[:, 1] = adjusted[:, 0]
     return np.fmax(adjusted, p_values)  # the p-values of two classes may differ in the last digits
-
-
-def _check_key_names(names: Sequence[str]) -> None:
-    """Raise ValueError where the name of a key column is not allowed."""
-    taken = [name for name in names if name in COMPARISON_COLUMNS]
-    if taken:
-        raise ValueError(
-            f"key column {taken[0]!r} has the name of a column of the result: rename it"
-        )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Indices
-from kdey.intervals.display import GROUP_COLUMNS, POOLED_COLUMNS
+from kdey.intervals.display import check_key_names
 from kdey.intervals.merging import Merging
 from kdey.options import HOLM, LABELLED_NOISE, OF_TABLES, Options
 from kdey.tables.columns import canonical_column, canonical_text, is_missing_value, is_text, require
@@ -187,12 +187,7 @@ class Request:
         self._check_keys()
         self._check_pooling()
         self._check_design()
-        reserved = (*GROUP_COLUMNS, *(POOLED_COLUMNS if self.is_pooled else ()))
-        taken = [name for name in self.names if name in reserved]
-        if taken:
-            raise ValueError(
-                f"key column {taken[0]!r} has the name of a column of the result: rename it"
-            )
+        check_key_names(self.names, labelled=self.labelled is not None, pooled=self.is_pooled)
 
     @property
     def names(self) -> tuple[str, ...]:

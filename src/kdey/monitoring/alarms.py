@@ -403,10 +403,8 @@ def _streams(history: History, periods: Sequence[Period]) -> Iterator[_Stream]:
         series = _series(periods, labels.index(label), settings.fluctuation)
         yield _Stream(MOVED, label, periods, series, moved_signal, len(watched))
     for bound in settings.bounds:
-        series, share = (
-            _series(periods, labels.index(bound.label), settings.fluctuation),
-            bound.share,
-        )
+        series = _series(periods, labels.index(bound.label), settings.fluctuation)
+        share = bound.share
         is_below = bound.side != ABOVE
         if is_below:  # A share below b is one of the other classes above 1 - b.
             series, share = replace(series, shares=1.0 - series.shares), 1.0 - share
