@@ -251,6 +251,7 @@ def _group_name(keys: Iterable[str], values: Iterable[Any]) -> str:
 @click.argument("model")
 @click.argument("table")
 @group_options
+@survey_options
 @comparison_options
 @jobs_option
 @output_options
