@@ -178,12 +178,9 @@ def _estimate_groups(
     from kdey.intervals.display import check_key_names
 
     request = Request.of(**asked_of(options, quantifier.classes_))
-    check_key_names(
-        request.names,
-        request.merging(quantifier.classes_).names,
-        wide=options["wide"],
-        labelled=request.labelled is not None,
-    )
+    if options["wide"]:  # said before the work, not after it
+        classes = request.merging(quantifier.classes_).names
+        check_key_names(request.names, classes, labelled=request.labelled is not None)
     # Reading and solving each count a row once.
     with progress(2 * (file.n_rows or 0), "rows", "auto" if file.n_rows else False) as shown:
         groups = estimate_table(
@@ -254,6 +251,7 @@ def _group_name(keys: Iterable[str], values: Iterable[Any]) -> str:
 @click.argument("model")
 @click.argument("table")
 @group_options
+@survey_options
 @comparison_options
 @jobs_option
 @output_options
@@ -425,7 +423,7 @@ def monitor(model: str | None, table: str | None, **options: Any) -> None:
     --false-alarms, --fluctuation and --check-fit are kept with the history when it is created and
     may be left out later.
 
-    Exit codes: 0, no alarm rings at the periods that were sent; 1, one does; 2, refused, and the
+    Exit codes: 0, no alarm in the periods that were sent; 1, an alarm; 2, refused, and the
     history is as it was.
     """
     check_ending(options["history"], "parquet")

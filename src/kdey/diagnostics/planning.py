@@ -108,19 +108,19 @@ def _count_columns(name: str, numbers: Array) -> tuple[OverviewColumn, ...]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SamplingPlan(Plan):
-    """The instances of a bag to label, for limits of a desired width.
+    """The instances of a bag to label, for intervals of a desired width.
 
     Attributes
     ----------
     classes : array of shape (k,)
     width : float
-        The desired width of the limits of every class.
+        The desired width of the interval of every class.
     positions : int64 array of shape (n,)
         Row numbers of the instances to label.
     selection : array of shape (n,)
         The probability with which each of them was chosen, for ``estimate(selection=...)``.
     expected_widths : array of shape (k,)
-        Width of the prediction-powered limits of each class, if the posteriors, adapted to the
+        Width of the prediction-powered interval of each class, if the posteriors, adapted to the
         bag, are calibrated.
     n_without_model : int
         Number of random labels that would be needed without the classifier, possibly more than
@@ -183,7 +183,7 @@ def plan_sample(
     points : array of shape (m, d)
     width : float in (0, 1)
     options : Options
-        Confidence, target and ``simultaneous`` of the limits.
+        Confidence, target and ``simultaneous`` of the intervals.
     seed : int
         Seed of the draw.
 
@@ -277,7 +277,7 @@ def draw_systematically(probabilities: Array, f: Array, seed: int) -> Indices:
 
 
 class Forecast:
-    """Widths of limits that can be foreseen from the predictions of a bag."""
+    """Widths of intervals that can be foreseen from the predictions of a bag."""
 
     def __init__(self, f: Array, options: Options) -> None:
         self.f, self.population = f, options.target == "population"
@@ -308,7 +308,7 @@ class Forecast:
         return _first(lambda n: self.widths(n).max() <= width, low, len(self.f))
 
     def fewest_alone(self, width: float) -> int:
-        """Return the number of random labels whose Wilson limits have a width."""
+        """Return the number of random labels whose Wilson interval has a width."""
         low, high = 1, 2
         while self._wilson(high) > width:
             low, high = high, 2 * high
@@ -527,7 +527,7 @@ def plan_labels(
     more labels also improve the classifier.
 
     With ``X`` or ``posteriors`` of a new bag, the plan says how many of its instances to label,
-    and which, for the prediction-powered limits of ``estimate(labelled=...)``; see
+    and which, for the prediction-powered intervals of ``estimate(labelled=...)``; see
     :mod:`kdey.diagnostics.planning`.
 
     Parameters
@@ -542,7 +542,7 @@ def plan_labels(
     posteriors : array-like of shape (m, k), optional
         Posteriors of a new bag, instead of X.
     confidence : float
-        Confidence of the limits of a new bag; without one it is that of the report.
+        Confidence of the intervals of a new bag; without one it is that of the report.
     random_state : int
         Seed of the draw of instances.
 

@@ -44,11 +44,9 @@ from kdey.groups.request import Request, period_numbers, period_starts, truncate
 from kdey.groups.scoring import OnRows, TableScorer, engine_of, score
 from kdey.groups.table import GroupKeys, ScoredRows, ScoredTable, key_texts
 from kdey.intervals import Estimate, Estimates, difference
-from kdey.intervals.display import check_key_names
 from kdey.intervals.estimate import no_uncertainty
 from kdey.model import Fitted, model_of, place_of
 from kdey.options import Options
-from kdey.simplex import match_scores
 from kdey.status import (
     ALIKE,
     DOES_NOT_BELONG,
@@ -79,7 +77,6 @@ __all__ = [
     "estimate_table",
     "find_pairs",
     "fits_on_cluster",
-    "match_scores",
     "predict_groups",
     "score",
     "truncate",
@@ -147,13 +144,13 @@ def predict_groups(
     confidence : float in (0, 1)
         Nominal coverage of the intervals.
     shrink : bool or str
-        Whether small groups lean on the others (partial pooling). The name of a key column: on the
-        groups with the same value of it, which lean on all. A group that is unlike the others keeps
-        its own estimate, and its status says so; intervals hold for each group, unless
-        ``options.shrink_covers`` says otherwise.
+        Whether small groups borrow from the others (partial pooling). The name of a key column:
+        from the groups with the same value of it, which borrow from all. A group that is unlike
+        the others keeps its own estimate, and its status says so; intervals are right for each
+        group, unless ``options.shrink_covers`` says otherwise.
     smooth : bool
-        Whether periods (``time``) lean on their neighbours. With ``every``, periods without data
-        between others get a row.
+        Whether periods (``time``) borrow from their neighbours. With ``every``, periods
+        without data between others get a row.
     options : Options, optional
         Everything else: ``min_size``, ``missing``, ``check_fit``, ``level``, ``target``,
         ``method``, ``strata``, ``date_format``, ``key_types``, ...; see :class:`kdey.Options`.
@@ -169,7 +166,7 @@ def predict_groups(
     --------
     kdey.compare_groups : Compare the groups of a table.
     kdey.make_report : Make a report as an HTML page.
-    kdey.Estimates : Prevalences of many bags with limits.
+    kdey.Estimates : Prevalences of many bags with intervals.
 
     Examples
     --------
@@ -224,13 +221,6 @@ def estimate_table(
     """
     model = model_of(quantifier)
     check_pooling(quantifier, request)
-    check_key_names(
-        request.names,
-        request.merging(model.classes).names,
-        wide=False,
-        labelled=request.labelled is not None,
-        pooled=request.is_pooled,
-    )
     if engine_of(source) is not None:
         found = ClusterTable.of(source, model, request)
         if not request.is_pooled:
@@ -388,14 +378,8 @@ def _smoothed(
         random_state=request.options.random_state,
         n_threads=templates.n_threads,
     )
-    options, words = (
-        request.options,
-        {
-            JUMP: drawn.jumped,
-            NOT_CONVERGED: np.full(len(groups), not drawn.converged),
-        },
-    )
-    low, high = drawn.interval(options.tail(len(separate.classes)))
+    words = {JUMP: drawn.jumped, NOT_CONVERGED: np.full(len(groups), not drawn.converged)}
+    low, high = drawn.interval(request.options.tail(len(separate.classes)))
     return _filled(separate, groups, (drawn.estimate(), low, high), words)
 
 

@@ -1,7 +1,7 @@
-"""Did it change? Differences and ratios between the groups of a table, with limits and p-values.
+"""Did it change? Differences and ratios between the groups of a table, with intervals and p-values.
 
 Each comparison is one of two estimates by the same templates (:func:`kdey.difference`): most of the
-template error cancels, so that a difference is known better than the limits of its two sides
+template error cancels, so that a difference is known better than the intervals of its two sides
 suggest. A table of G comparisons of k classes makes G k tests. Their p-values are adjusted
 together: by Holm's method, which bounds the chance of any false finding, or by Benjamini and
 Hochberg's, which bounds the expected share of false ones among the findings. Two classes make one
@@ -30,7 +30,7 @@ from kdey.groups.scoring import engine_of, score
 from kdey.groups.table import GroupKeys, ScoredTable
 from kdey.intervals import Difference, Estimates, difference
 from kdey.intervals.differences import holm
-from kdey.intervals.display import in_library
+from kdey.intervals.display import in_library, refuse_names
 from kdey.model import Fitted, model_of, place_of
 from kdey.options import HOLM, Options
 from kdey.status import not_checked
@@ -274,7 +274,7 @@ def compare_groups(
     confidence: float = 0.95,
     options: Options | None = None,
 ) -> Comparisons:
-    """Return how the prevalences of groups differ, with limits and p-values.
+    """Return how the prevalences of groups differ, with intervals and p-values.
 
     Parameters
     ----------
@@ -353,7 +353,7 @@ def compare_groups(
     if engine_of(source) is None:
         table = score(quantifier, source, request)
         return compare_scored(quantifier, table, request, against)
-    _check_key_names(request.names)
+    refuse_names(request.names, COMPARISON_COLUMNS)
     found = ClusterTable.of(source, model_of(quantifier), request)
     pairs = find_pairs(found.keys, request.time, against)
     unions = _unions(pairs)
@@ -377,7 +377,7 @@ def compare_scored(
     against
         As for :func:`compare_groups`.
     """
-    _check_key_names(table.keys.names)
+    refuse_names(table.keys.names, COMPARISON_COLUMNS)
     pairs = find_pairs(table.keys, request.time, against)
     unions = _unions(pairs)
     # The other side may be many groups together: it is a further group of the same request.
@@ -447,12 +447,3 @@ def adjust_p_values(p_values: Array, correction: str | None) -> Array:
     if p_values.shape[1] == 2:
         adjusted[:, 1] = adjusted[:, 0]
     return np.fmax(adjusted, p_values)  # the p-values of two classes may differ in the last digits
-
-
-def _check_key_names(names: Sequence[str]) -> None:
-    """Raise ValueError where the name of a key column is not allowed."""
-    taken = [name for name in names if name in COMPARISON_COLUMNS]
-    if taken:
-        raise ValueError(
-            f"key column {taken[0]!r} has the name of a column of the result: rename it"
-        )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Indices
-from kdey.intervals.display import GROUP_COLUMNS, POOLED_COLUMNS
+from kdey.intervals.display import check_key_names
 from kdey.intervals.merging import Merging
 from kdey.options import HOLM, LABELLED_NOISE, OF_TABLES, Options
 from kdey.tables.columns import canonical_column, canonical_text, is_missing_value, is_text, require
@@ -131,10 +131,10 @@ class Request:
     merge : mapping from new label to classes, or None
         Groups of classes whose shares are wanted, in this order; see :meth:`kdey.Estimate.merge`.
     shrink : bool or str
-        Whether groups lean on all groups of the table; the name of a key column: on those with the
+        Whether groups borrow from all of the table; the name of a key column: from those with the
         same value of it, and these on all.
     smooth : bool
-        Whether periods lean on their neighbours in time.
+        Whether periods borrow from their neighbours in time.
     options : Options
     label : str or None
         Column of known labels, which is no feature; where a table has it, its labels are counted.
@@ -187,12 +187,7 @@ class Request:
         self._check_keys()
         self._check_pooling()
         self._check_design()
-        reserved = (*GROUP_COLUMNS, *(POOLED_COLUMNS if self.is_pooled else ()))
-        taken = [name for name in self.names if name in reserved]
-        if taken:
-            raise ValueError(
-                f"key column {taken[0]!r} has the name of a column of the result: rename it"
-            )
+        check_key_names(self.names, labelled=self.labelled is not None, pooled=self.is_pooled)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -201,7 +196,7 @@ class Request:
 
     @property
     def is_pooled(self) -> bool:
-        """Whether groups lean on one another."""
+        """Whether groups borrow from one another."""
         return bool(self.shrink) or self.smooth
 
     @property

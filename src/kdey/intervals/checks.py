@@ -275,8 +275,13 @@ class Checks:
     @property
     def verdict(self) -> str:
         """The meaning of the results, in a few sentences."""
+        return " ".join(self.verdicts)
+
+    @property
+    def verdicts(self) -> list[str]:
+        """The meaning of the result of each check, what was found first."""
         if isinstance(self.scores, NotChecked) and isinstance(self.columns, NotChecked):
-            return self.scores.verdict
+            return [self.scores.verdict]
         parts: list[str] = []
         if isinstance(self.columns, ColumnVerdict) and self.columns.rejected:
             parts.append(self.columns.verdict)
@@ -288,7 +293,7 @@ class Checks:
             parts.append(f"Columns were not checked: {self.columns.reason}.")
         if self.unknown_share:
             parts.append(unknown_sentence(self.unknown_share))
-        return " ".join(parts)
+        return parts
 
     def summary(self) -> dict[str, Any]:
         """Return both checks as plain values, as ``diagnostics`` of an estimate hold them."""

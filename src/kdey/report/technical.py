@@ -301,9 +301,8 @@ def _performance(report: Report) -> Section | None:
     title = f"What to expect of the classifier, with {level} intervals"
     tables = [Table("performance", title, columns, lines)]
     files = {"performance.csv": _performance_file(found)}
-    groups = None if report.table is None else report.table.grouped
-    if groups is not None:
-        by_group = estimate_performance(quantifier, groups)
+    if report.table is not None and report.table.looks_closer:
+        by_group = estimate_performance(quantifier, report.table.answers)
         files["performance-groups.csv"] = _performance_file(by_group)
         tables.append(_accuracy_of_groups(by_group))
     name = "How well does the classifier do here?"

@@ -271,15 +271,15 @@ def withstands_drift(estimate: Estimate, focus: str | None = None) -> list[str]:
     return [_stands(f"“{estimate.classes[i]}” is {frequent}", factor)]
 
 
-def change_withstands_drift(periods: Estimates | None) -> list[str]:
+def change_withstands_drift(periods: Estimates) -> list[str]:
     """Return the same for the clearest change from the first period to the last.
 
     Parameters
     ----------
-    periods : Estimates or None
+    periods : Estimates
         In the order of time.
     """
-    if periods is None or len(periods) < 2:
+    if len(periods) < 2:
         return []
     first, last = periods[0], periods[len(periods) - 1]
     if len(periods.classes) > _MOST_DRIFTING or any(
