@@ -71,13 +71,12 @@ def prepare(folder: Path, n_rows: int, n_groups: int, largest: float) -> None:
     from sklearn.linear_model import LogisticRegression
 
     from kdey import KDEyML, save
-    from kdey.diagnostics import keep_fold_models
 
     rng = np.random.default_rng(0)
     y = np.arange(2_000) % 3
     X = pd.DataFrame(rng.normal(size=(2_000, 3)) + 1.3 * np.eye(3)[y], columns=FEATURES)
     q = KDEyML(LogisticRegression(), bandwidth=0.1).fit(X, CLASSES[y])
-    save(keep_fold_models(q, X, CLASSES[y]), folder / "model.kdey")
+    save(q, folder / "model.kdey")
     (folder / "parts").mkdir()
     for number in range(PARTITIONS):
         size = n_rows * (number + 1) // PARTITIONS - n_rows * number // PARTITIONS

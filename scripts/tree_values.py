@@ -552,9 +552,6 @@ def groups(record: Record) -> None:
             lambda q=fitted: predict_groups(q, new, "field", n_replicates=60),
         )
     quantifier = kdey.KDEyML(random_state=0).fit(known, y)
-    public("kdey.diagnostics.keep_fold_models", "kdey.diagnostics.hold_fold_models")(
-        quantifier, known, y
-    )
     record.run(
         "fold models held, fit checked",
         lambda: predict_groups(quantifier, new, "field", check_fit=True),
@@ -974,8 +971,8 @@ def trust(record: Record) -> None:
     adapted = kdey.AdaptedClassifier.from_quantifier(q, q.predict(X_new))
     record.run("AdaptedClassifier", lambda: [adapted.predict_proba(X_new), adapted.predict(X_new)])
     record.run(
-        "check_fit with training data",
-        lambda: vars(kdey.check_fit(q, X_new, training=(X, y), random_state=0)),
+        "check_fit",
+        lambda: vars(kdey.check_fit(q, X_new, random_state=0)),
     )
 
 

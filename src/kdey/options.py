@@ -106,7 +106,7 @@ class Options:
         A *bound* on label noise: estimates are unchanged, and intervals hold for every noise of at
         most these rates.
     shrink_covers : {"each-group", "average-group"}
-        What the intervals of groups that lean on one another (``shrink``) cover: every group with
+        What the intervals of groups that borrow from others (``shrink``) cover: every group with
         the nominal probability, or the groups on average. The latter are narrower, and wrong more
         often for a group that is unlike the others.
     scores, weights, clusters, merge, labelled : optional

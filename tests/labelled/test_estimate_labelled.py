@@ -245,7 +245,7 @@ def test_the_caller_chooses_what_is_believed_and_the_sentence_says_so() -> None:
     pair = (np.arange(30), y[:30])
     result = q.estimate_posteriors(p, labelled=pair, options=kdey.Options(believe="label-shift"))
     np.testing.assert_array_equal(result.estimate, result.alternatives["label-shift"].estimate)
-    assert "believe the label-shift estimate" in repr(result)
+    assert "use the label-shift estimate" in repr(result)
     assert "p = " in result.verdict
     moved, labels = bag(300, [0.2, 0.5, 0.3], rng, sharpened)
     result = q.estimate_posteriors(moved, labelled=(np.arange(150), labels[:150]))

@@ -174,14 +174,12 @@ def test_tables_of_experiments_show_them_as_they_are(name: str) -> None:
 @pytest.mark.parametrize("name", [r"$\frac{$", "$", "_hidden", r"a\$b", "100 $ to 200 $"])
 def test_plots_draw_them_as_they_are(name: str) -> None:
     plt = pytest.importorskip("matplotlib.pyplot")
-    pytest.importorskip("mpltern")
-    from kdey.plots import IntervalsDisplay, PrevalenceOverTimeDisplay, SimplexDisplay
+    from kdey.plots import IntervalsDisplay, PrevalenceOverTimeDisplay
 
-    q, estimate = fitted(name)
+    _, estimate = fitted(name)
     over_time = PrevalenceOverTimeDisplay.from_results(groups(name), time="week")
     shown = [
         IntervalsDisplay.from_estimate(estimate).figure_,
-        SimplexDisplay.from_estimator(q).figure_,
         over_time.figure_,
     ]
     for figure in shown:

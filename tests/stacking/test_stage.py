@@ -132,6 +132,24 @@ def test_what_a_limit_will_drop_is_fitted_once(
     assert len(fits.read_text().splitlines()) == 1 + 3
 
 
+def test_forests_of_folds_are_judged_and_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    held, judged = [], []
+    real = kdey.stacking.cross_fit
+
+    def watched(*given: Any, judge: Any, **asked: Any) -> Any:
+        def watch(model: Any, seconds: float) -> None:
+            judged.append(model)
+            judge(model, seconds)
+
+        held.append(real(*given, judge=judge and watch, **asked))
+        return held[-1]
+
+    monkeypatch.setattr(kdey.stacking, "cross_fit", watched)
+    Quantifier(effort="low", time_limit=600, random_state=0).fit(*data())
+    assert [fit.fold_models and len(fit.fold_models) for fit in held] == [3, None, 3]
+    assert [type(model) for model in judged[:1]] == [ExtraTreesClassifier]
+
+
 def _pickled(models: Any) -> int:
     if isinstance(models, list | tuple):
         return sum(map(_pickled, models))

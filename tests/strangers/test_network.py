@@ -104,7 +104,7 @@ def test_limits_say_that_the_bag_alone_was_resampled(data, usual):
     )
     assert (estimate.low <= estimate.estimate).all()
     assert (estimate.estimate <= estimate.high).all()
-    assert "resampled the bag only" in str(estimate)
+    assert "resampled the sample only" in str(estimate)
 
 
 def test_evaluate():

@@ -394,7 +394,7 @@ def survey_options(command: Command) -> Command:
             "--label-noise-bound",
             multiple=True,
             help="As --label-noise, but the largest share possible: estimates stay, and intervals "
-            "hold for all noise up to it.",
+            "allow for all noise up to it.",
         ),
         click.option(
             "--merge",
@@ -413,7 +413,7 @@ def labelled_options(command: Command) -> Command:
         click.option(
             "--labelled",
             help="Column with the labels of some rows, a random draw of each group; the other "
-            "cells are empty. Shows three estimates side by side, and which to believe.",
+            "cells are empty. Shows three estimates side by side, and says which to use.",
         ),
         click.option(
             "--selection",
@@ -567,9 +567,9 @@ def protocol_options(command: Command) -> Command:
             "--protocol",
             type=click.Choice(list(PROTOCOLS)),
             default="app",
-            help="app: prevalences uniform on the simplex; npp: bags as the table is.",
+            help="app: samples of every mix (uniform on the simplex); npp: mixes as in the table.",
         ),
-        click.option("--bags", default=200, help="Number of bags."),
+        click.option("--bags", default=200, help="Number of samples."),
         click.option("--bag-size", default=100),
     )
 

@@ -132,11 +132,7 @@ class Accumulator:
         **asked: Any,
     ) -> None:
         request = Request.of(time=time, every=every if time else None, **asked)
-        if (
-            request.grouping.by
-            or request.is_pooled
-            or request.no_features != request.grouping.names
-        ):
+        if request.by or request.is_pooled or request.no_features != request.names:
             raise ValueError(
                 "an accumulator takes items that count alike: leave by, key, weights, clusters, "
                 "strata, labels, shrink and smooth out"
@@ -167,7 +163,7 @@ class Accumulator:
             UTC.
         """
         table = score(self._fitted, items, self._request)
-        if self._request.grouping.time is None:
+        if self._request.time is None:
             moments = [datetime.now(UTC) if at is None else at]
         elif at is None:
             moments = [value[0] for value in table.keys.values]
@@ -268,7 +264,7 @@ class Accumulator:
     def _number(self, moment: Any) -> int:
         """Return the number of the bucket of a time."""
         if moment is None:
-            raise ValueError(f"column {self._request.grouping.time!r} lacks the time of some items")
+            raise ValueError(f"column {self._request.time!r} lacks the time of some items")
         if self.every is None:
             return 0
         if isinstance(moment, str):

@@ -51,7 +51,7 @@ from kdey.validation import on_host
 
 #: The note of estimates whose bootstrap did not resample the training data.
 BAG_ONLY = (
-    "the bootstrap resampled the bag only: the intervals leave out the uncertainty of the "
+    "the bootstrap resampled the sample only: the intervals leave out the uncertainty of the "
     "templates, and are too narrow where training instances are few"
 )
 #: The note of analytic intervals of many classes.
@@ -429,7 +429,7 @@ def widen_unsupported(
     for number in single:
         low[number], high[number] = 0.0, 1.0
         notes[number].append(
-            "the bag has one instance or cluster (or one in each stratum), which says almost "
+            "the sample has one item or cluster (or one in each stratum), which says almost "
             "nothing: intervals are 0 to 1"
         )
     if single:

@@ -484,7 +484,7 @@ class Estimates(Sequence[Estimate]):
     separate : Estimates or None
         Where groups are pooled, what each gives by itself.
     shrinkage : array of shape (n_bags,) or None
-        How far each group leans on the others, from 0 to 1; None unless groups are shrunk.
+        How much each group borrows from the others, 0 to 1; None unless groups are shrunk.
 
     See Also
     --------

@@ -658,7 +658,7 @@ def _lead(history: History, alarms: Sequence[Alarm]) -> list[str]:
     rung = len(alarms)
     if rung:
         times = "once" if rung == 1 else f"{rung} times"
-        sentences.append(f"An alarm rang {times}, the last time in {alarms[-1].period}.")
+        sentences.append(f"An alarm was raised {times}, the last time in {alarms[-1].period}.")
     return sentences
 
 
@@ -666,21 +666,21 @@ def _verdict(history: History, alarms: Sequence[Alarm]) -> tuple[str, str, str]:
     last = history.names[-1]
     current = [alarm for alarm in alarms if alarm.period == last]
     if not current:
-        return "good", "No alarm.", f"Nothing rings in {last}."
+        return "good", "No alarm.", f"{last} raised none."
     return "bad", "Alarm.", f"{count_of(len(current), 'alarm')} in {last}."
 
 
 def _alarm_section(history: History, alarms: Sequence[Alarm]) -> Section:
     settings = history.settings
     words = [
-        f"If nothing changes, the chance that any alarm rings within {HORIZON} periods is at most "
+        f"If nothing changes, the chance of any alarm within {HORIZON} periods is at most "
         f"{percent(settings.false_alarms)}"
         + ("" if history.by is None else ", for all groups together")
         + ". Shares are compared with those of all periods since the last alarm, so that a small "
         "change that lasts is found as well as a large one."
     ]
     if not alarms:
-        return Section("alarms", "Alarms", [*words, "No alarm has rung so far."])
+        return Section("alarms", "Alarms", [*words, "There has been no alarm so far."])
     group = () if history.by is None else ("Group",)
     headings = ("Period", *group, "What", "Class", "Since", "Before", "Now")
     numeric = ("Before", "Now")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from datetime import UTC, date, datetime
 from os import PathLike
 from pathlib import Path
@@ -41,7 +41,7 @@ class Bound:
     label : str
         The class, as text.
     side : {"above", "below"}
-        On which side of the bound the alarm rings.
+        On which side of the bound there is an alarm.
     share : float in (0, 1)
     """
 
@@ -78,11 +78,11 @@ class MonitorSettings:
         Standard deviation of the true shares from period to period that counts as ordinary. With
         0, any change of a share that can be seen is one.
     check_fit : bool
-        Whether an alarm rings where the new data do not look like a mixture of the training
+        Whether there is an alarm where the new data do not look like a mixture of the training
         classes.
     accuracy_below : float in (0, 1), optional
         A bound on the accuracy that the classifier is expected to have; see
-        :func:`kdey.estimate_performance`. An alarm rings where it is below the bound.
+        :func:`kdey.estimate_performance`. There is an alarm where it is below the bound.
     """
 
     false_alarms: float = 0.05
@@ -151,24 +151,12 @@ class MonitorSettings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain values."""
-        return {
-            "false_alarms": self.false_alarms,
-            "bounds": [[b.label, b.side, b.share] for b in self.bounds],
-            "fluctuation": self.fluctuation,
-            "check_fit": self.check_fit,
-            "accuracy_below": self.accuracy_below,
-        }
+        return {**asdict(self), "bounds": [astuple(bound) for bound in self.bounds]}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> MonitorSettings:
         """Return the settings from plain values."""
-        return cls(
-            float(values["false_alarms"]),
-            tuple(Bound(str(label), side, float(share)) for label, side, share in values["bounds"]),
-            float(values["fluctuation"]),
-            bool(values["check_fit"]),
-            None if values["accuracy_below"] is None else float(values["accuracy_below"]),
-        )
+        return cls(**{**values, "bounds": tuple(Bound(*bound) for bound in values["bounds"])})
 
     def __str__(self) -> str:
         """Return the settings in words."""

@@ -11,9 +11,7 @@ from kdey.plots.estimate_displays import (
     IdentifiabilityDisplay,
     IntervalsDisplay,
     PrevalenceOverTimeDisplay,
-    RegionDisplay,
     ReliabilityDisplay,
-    SimplexDisplay,
     write_figures,
 )
 from kdey.plots.method_displays import (
@@ -34,9 +32,7 @@ __all__ = [
     "IdentifiabilityDisplay",
     "IntervalsDisplay",
     "PrevalenceOverTimeDisplay",
-    "RegionDisplay",
     "ReliabilityDisplay",
-    "SimplexDisplay",
     "TuningDisplay",
     "write_figures",
 ]

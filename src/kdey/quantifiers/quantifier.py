@@ -48,12 +48,8 @@ Scores: TypeAlias = "ArrayLike | Mapping[str, ArrayLike]"
 class Quantifier(AggregativeQuantifier):
     r"""Several classifiers and methods combined, chosen and weighted by held-out likelihood.
 
-    Every pair of a classifier and a likelihood method is a member with a predictive distribution
-    :math:`p^m(i | x)` at the training prevalence :math:`\pi`. Their linear pool
-    :math:`p = \sum_m w_m p^m`, with the weights that make the held-out labels most likely, is
-    recalibrated, and the prevalences of a bag maximise its likelihood,
-
-    .. math:: \max_{\alpha \in \Delta} \sum_j \log \sum_i \alpha_i \frac{p(i | x_j)}{\pi_i}.
+    What to take if you do not want to choose. It needs a table or an array, in which numbers may
+    be missing and columns may be categories or texts, and labels.
 
     Parameters
     ----------
@@ -88,7 +84,7 @@ class Quantifier(AggregativeQuantifier):
     classifier_ : :class:`~kdey.stacking.PooledClassifier`
         The pool as a classifier; absent after ``fit_posteriors``.
     stack_ : :class:`~kdey.stacking.StackRecord`
-        Members, weights, held-out losses and errors, and what was left out.
+        Members, weights, held-out losses, and what was left out.
     tuning_ : :class:`~kdey.tuning.Tuning`
         The choice of power and pseudo-instances on held-out bags.
 
@@ -97,6 +93,15 @@ class Quantifier(AggregativeQuantifier):
     kdey.KDEyML : Kernel densities by maximum likelihood.
     kdey.EMQ : Maximum likelihood with a classifier's posteriors.
     kdey.GridSearchQ : Search over a grid.
+
+    Notes
+    -----
+    Every pair of a classifier and a likelihood method is a member with a predictive distribution
+    :math:`p^m(i | x)` at the training prevalence :math:`\pi`. Their linear pool
+    :math:`p = \sum_m w_m p^m`, with the weights that make the held-out labels most likely, is
+    recalibrated, and the prevalences of a bag maximise its likelihood,
+
+    .. math:: \max_{\alpha \in \Delta} \sum_j \log \sum_i \alpha_i \frac{p(i | x_j)}{\pi_i}.
 
     References
     ----------

@@ -139,8 +139,9 @@ def _drift(report: Report) -> list[str]:
         return []
     words = withstands_drift(report.estimate, report.focus)
     table, groups = report.table, report.groups
-    if groups is not None and groups.by == (groups.time,) and table is not None:
-        words += change_withstands_drift(table.grouped)
+    only_times = groups is not None and groups.by == (groups.time,)
+    if only_times and table is not None and table.looks_closer:
+        words += change_withstands_drift(table.answers)
     return words
 
 
@@ -228,7 +229,7 @@ def _classes(report: Report) -> Section | None:
         return None
     words, files = [], {}
     if estimate is not None:
-        joint = ", which hold for all classes at once" if estimate.simultaneous else ""
+        joint = ", which are right for all classes at once" if estimate.simultaneous else ""
         level = f"{100 * estimate.confidence:g}\u00a0%"
         words.append(
             f"Estimated shares with {level} intervals{joint}. The uncorrected count is what the "
@@ -544,7 +545,7 @@ def _order(values: dict[str, float | None]) -> tuple[float, float]:
 
 def differences_section(rows: Sequence[ShownDifference], by: Sequence[str]) -> Section:
     """Return the section on differences between groups with the keys ``by``."""
-    words = comparisons_answer(rows)
+    words = [comparisons_answer(rows)]
     if len(rows) > MOST_ROWS:
         words.append(
             f"The table shows the {MOST_ROWS:,} clearest of {len(rows):,} differences; all "
@@ -554,26 +555,18 @@ def differences_section(rows: Sequence[ShownDifference], by: Sequence[str]) -> S
     return Section("comparisons", "Did it change?", words, tables=[table], files=files)
 
 
-def comparisons_answer(rows: Sequence[ShownDifference]) -> list[str]:
-    """Return what the comparisons show, in a few sentences."""
-    found = [row for row in rows if row.is_finding]
+def comparisons_answer(rows: Sequence[ShownDifference]) -> str:
+    """Return how many comparisons show a difference."""
+    found = sum(row.is_finding for row in rows)
     if not found:
-        return [
+        return (
             f"None of {len(rows):,} differences is larger than chance explains, given that "
             "so many were looked at."
-        ]
-    sentences = [
-        f"{len(found):,} of {len(rows):,} differences are larger than chance explains, even "
-        "though so many were looked at. The clearest:"
-    ]
-    for row in found[:_MOST_NAMED]:
-        verb = "more" if (row.values["difference"] or 0.0) > 0 else "less"
-        sentences.append(
-            f"“{row.name}” has {_points(abs(row.values['difference'] or 0.0))} points {verb} in "
-            f"{row.group} than in {row.against} ({percent(row.values['estimate'])} against "
-            f"{percent(row.values['estimate_against'])}; difference {_span(row)} points)."
         )
-    return sentences
+    return (
+        f"{found:,} of {len(rows):,} differences are larger than chance explains, even though so "
+        "many were looked at."
+    )
 
 
 def _rows_table(differences: Sequence[ShownDifference], by: Sequence[str]) -> Table:
@@ -610,11 +603,6 @@ def _csv_file(differences: Sequence[ShownDifference], by: Sequence[str]) -> dict
 
 def _points(difference: float | None) -> str:
     return f"{100 * abs(difference or 0.0):.1f}"
-
-
-def _span(row: ShownDifference) -> str:
-    low, high = (row.values[end] or 0.0 for end in ("low", "high"))
-    return f"{100 * low:+.1f} to {100 * high:+.1f}"
 
 
 def _difference(value: float | None) -> Cell:

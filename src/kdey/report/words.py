@@ -124,11 +124,15 @@ def _rest(rest: Sequence[ClassRow]) -> list[str]:
 
 
 def meaning_of_intervals(estimate: Estimate, by_labels: bool = False) -> str:
-    """Return what the intervals in brackets promise; labels of these records promise more."""
+    """Return what the intervals in brackets mean; labels of these records make them safer."""
     if estimate.method == "none":
         return "These shares have no intervals."
     level = f"{100 * estimate.confidence:g}\u00a0%"
-    which = "all of them hold at once" if estimate.simultaneous else "each of them holds"
+    which = (
+        "all of them contain the true shares at once"
+        if estimate.simultaneous
+        else "each of them contains the true share"
+    )
     condition = (
         "whatever has changed since training, as labels of some of these records have been used"
         if by_labels
@@ -267,15 +271,15 @@ def withstands_drift(estimate: Estimate, focus: str | None = None) -> list[str]:
     return [_stands(f"“{estimate.classes[i]}” is {frequent}", factor)]
 
 
-def change_withstands_drift(periods: Estimates | None) -> list[str]:
+def change_withstands_drift(periods: Estimates) -> list[str]:
     """Return the same for the clearest change from the first period to the last.
 
     Parameters
     ----------
-    periods : Estimates or None
+    periods : Estimates
         In the order of time.
     """
-    if periods is None or len(periods) < 2:
+    if len(periods) < 2:
         return []
     first, last = periods[0], periods[len(periods) - 1]
     if len(periods.classes) > _MOST_DRIFTING or any(
@@ -763,15 +767,15 @@ def fit_sentences(checks: Checks) -> list[str]:
 def fit_meaning(check: FitVerdict, columns_changed: bool = False) -> list[str]:
     """Return what the fit check asks and what follows from it, for those who know the method."""
     question = (
-        "The estimate rests on one assumption: each class looks in this bag as it looked in "
-        "training, and only the shares have changed. The check compares how well the bag fits a "
-        "mixture of the training classes with how well bags fit that were drawn from the training "
-        "data at the estimated shares."
+        "The estimate rests on one assumption: each class looks in this sample as it looked "
+        "in training, and only the shares have changed. The check compares how well the sample "
+        "fits a mixture of the training classes with how well samples fit that were drawn from "
+        "the training data at the estimated shares."
     )
     if check.rejected:
         conclusion = (
-            "Take the estimate with care: look at the instances that fit worst, and label some "
-            "of this bag's instances to train on if you can."
+            "Take the estimate with care: look at the items that fit worst, and label some items "
+            "of this sample to train on if you can."
         )
     elif columns_changed:
         conclusion = (
@@ -782,15 +786,15 @@ def fit_meaning(check: FitVerdict, columns_changed: bool = False) -> list[str]:
         conclusion = "The check found no contradiction to the assumption where it looked."
     else:
         conclusion = (
-            "Nothing contradicts the assumption. This is no proof: a small bag shows little, "
+            "Nothing contradicts the assumption. This is no proof: a small sample shows little, "
             "and scores cannot reveal a change that looks like a change of shares."
         )
     if check.cross_fitted:
         return [question, conclusion]
     caution = (
-        "The check was one-sided: the bag was scored by another model than the training data "
-        "(cross-validation), which makes the p-value larger than it should be. There are fewer "
-        "alarms than there should be, never too many, and classes that moved to where others are "
-        "go unnoticed. Fit with keep_fold_models=True for the full check."
+        "The check was one-sided: the sample was scored by another model than the training "
+        "data (cross-validation), which makes the p-value larger than it should be. There are "
+        "fewer alarms than there should be, never too many, and classes that moved to where "
+        "others are go unnoticed. Fit with keep_fold_models=True for the full check."
     )
     return [question, conclusion, caution]

@@ -420,6 +420,7 @@ class _PoolFit:
                 n_jobs=self.n_jobs,
                 clusters=self.clusters,
                 refit=refit,
+                keep=not refit or name in _SMALL,  # six forests would be held at once
                 judge=judge,
             )
         if file is not None:
@@ -459,9 +460,10 @@ class _PoolFit:
 
         A frozen classifier scores all instances once; splits may leave out or repeat some.
         """
-        if fit.fold_models:
+        if fit.training.folds is not None:
             return fit.training
-        other = next((f.training for f in fits.values() if f.fold_models), None)
+        others = (f.training for f in fits.values() if f.training.folds is not None)
+        other = next(others, None)
         if other is None or other.instances is None:
             return fit.training
         return replace(other, posteriors=fit.training.required()[other.instances])
