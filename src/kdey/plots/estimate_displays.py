@@ -136,7 +136,7 @@ class IntervalsDisplay(Display):
                 style: dict[str, Any] = {"color": colour, "ms": size, "mew": 1.6, **hollow}
                 ax.plot(values, places, marker, label=SHARES[name], **style)
         ax.set_yticks(places, [literal_text(row.name) for row in rows])
-        ax.set(xlabel="prevalence", xlim=(-0.01, None), ylim=(-0.7, len(rows) - 0.3))
+        ax.set(xlabel="share", xlim=(-0.01, None), ylim=(-0.7, len(rows) - 0.3))
         label_in_percent(ax.xaxis)
         add_legend_above(ax)
         return self._drawn_on(ax)
@@ -294,7 +294,7 @@ class PrevalenceOverTimeDisplay(DisplayOf[GroupTable]):
             ax.set_xticks(
                 places, [literal_text(moment) for moment in moments], rotation=30, ha="right"
             )
-        ax.set(xlabel=literal_text(self.shown.time), ylabel="prevalence", ylim=(0, None))
+        ax.set(xlabel=literal_text(self.shown.time), ylabel="share", ylim=(0, None))
         label_in_percent(ax.yaxis)
         ax.tick_params(axis="x", labelrotation=30)
 
@@ -544,9 +544,7 @@ class DriftDisplay(DisplayOf["Sensitivity"]):
             draw_band(ax, shown.factors, middle, (shown.low[:, i], shown.high[:, i]), name, number)
         if shown.explained_from is not None and shown.explained_from > 1.0:
             ax.axvline(shown.explained_from, **REFERENCE)
-        ax.set(
-            xlabel="factor by which the classes may have changed", ylabel="prevalence", ylim=(0, 1)
-        )
+        ax.set(xlabel="factor by which the classes may have changed", ylabel="share", ylim=(0, 1))
         label_in_percent(ax.yaxis)
         add_legend_above(ax)
         return self._drawn_on(ax)
