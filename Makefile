@@ -190,6 +190,11 @@ release-check: $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable ".[release]"
 	$(BIN)/python scripts/release_check.py
 
+# All of them, one after the other, recorded in results/release_run.json (hours; ONLY names some).
+.PHONY: release-run
+release-run: $(SETUP)
+	$(BIN)/python scripts/release_run.py $(if $(ONLY),--only $(ONLY))
+
 # The versions that .ci/run installs; and what is known against them (needs a network).
 lock: $(SETUP)
 	$(BIN)/python scripts/lock.py

@@ -11,9 +11,7 @@ per case and metric goes to ``results/automatic.jsonl``.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,8 +23,6 @@ from kdey.metrics import get_metric
 from kdey.posteriors import ClassifierStage, FittedStage, predict_posteriors
 from kdey.validation import training_labels
 from printing import markdown
-
-sys.path.append(str(Path(__file__).parents[1]))  # the experiments are not installed
 
 CLASSIFIERS = ("logistic regression", "extra trees")
 METRICS = ("ae", "rae")

@@ -20,7 +20,7 @@ from unittest import mock
 import numpy as np
 
 import kdey
-from cases import EXTRA, PAPER, Case, Records, geometric_mean, load_case, quiet
+from cases import EXTRA, PAPER, Case, Records, geometric_mean, load_case, quiet, spread
 from kdey import stacking
 from kdey.classifiers import make_splits
 from kdey.validation import training_labels
@@ -98,15 +98,13 @@ def print_table(rows: list[dict[str, Any]]) -> None:
         whole = [np.mean(r["loss 200"]) / np.mean(r["loss 100"]) for r in own]
         picked = [p if f <= WORTH else 1.0 for p, f in zip(ratios["pool"], first, strict=True)]
         chosen.append(geometric_mean(picked))
+        errors = np.array([row["pool 100"] for row in own])
         values = [ratios["alone"], ratios["pool"], first, whole, picked]
-        lines.append([name.split("/")[1], *(_spread(v) for v in values)])
+        values.append(list(errors / geometric_mean(errors)))
+        lines.append([name.split("/")[1], *(spread(v) for v in values)])
     head = ["set", "alone", "pool", "loss, first fold", "loss, all folds", "pool, chosen"]
-    print(markdown(head, lines))
+    print(markdown([*head, "other folds"], lines))
     print(f"geometric mean of the chosen over {len(chosen)} sets: {geometric_mean(chosen):.3f}")
-
-
-def _spread(values: list[float]) -> str:
-    return f"{geometric_mean(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
 if __name__ == "__main__":

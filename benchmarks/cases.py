@@ -6,8 +6,9 @@ import csv
 import gzip
 import json
 import os
+import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from kdey import APP
 
+sys.path.append(str(Path(__file__).parents[1]))  # the experiments are not installed
 RESULTS = Path(__file__).parent / "results"
 DATA = Path(os.environ.get("KDEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
 #: The paper's five first, then the others, small ones first.
@@ -138,3 +140,8 @@ def quiet() -> None:
 
 def geometric_mean(values: Iterable[float]) -> float:
     return float(np.exp(np.mean(np.log(list(values)))))
+
+
+def spread(values: Sequence[float] | np.ndarray) -> str:
+    """Return the geometric mean of ratios and their range."""
+    return f"{geometric_mean(values):.2f} ({min(values):.2f} to {max(values):.2f})"

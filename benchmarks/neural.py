@@ -48,9 +48,9 @@ from threadpoolctl import threadpool_limits
 import kdey
 import ordinal
 from cases import DATA, Records, _read, quiet
+from histogram_network import HistNetQ
 from kdey.evaluation import APP, BagProtocol, DirichletProtocol
 from kdey.metrics import get_metric
-from kdey.neural import HistNetQ
 from kdey.posteriors import FittedStage, TrainingPosteriors, predict_posteriors, training_posteriors
 from printing import markdown
 from shifted_bags import MixedShift, SmoothAPP

@@ -1,14 +1,14 @@
 """``Quantifier()`` against what other libraries choose for themselves: error and processor time.
 
-    python benchmarks/rivals.py --peer-python .venv-quapy/bin/python [--sets 4]
+    python benchmarks/rivals.py --peer-python .venv-quapy/bin/python [--sets NAME ...]
     python benchmarks/rivals.py --table
     python benchmarks/rivals.py --figure
 
 The peer's environment has QuaPy 0.2.3, mlquantify 0.5.1 and quantificationlib 0.1.2, each of which
-chooses among four methods on logistic regression, random forest and boosted trees
-(``rivals_peer.py``). Same split, same 100 test bags, one thread; processor seconds are the whole of
-it: fits, choice, estimates of all bags. One line per set and library in ``results/rivals.jsonl``; a
-stopped run goes on from there.
+chooses among four methods on logistic regression, random forest and boosted trees, and FLAML 2.7.0,
+whose classifier gets QuaPy's EMQ-BCTS (``rivals_peer.py``). Same split, same 100 test bags, one
+thread; processor seconds are the whole of it: fits, choice, estimates of all bags. One line per set
+and library in ``results/rivals.jsonl``; a stopped run goes on from there.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ from printing import markdown
 
 KEYS = ("set", "method")
 OURS = ("kdey Quantifier()", "kdey KDEyML()")
-PEERS = ("QuaPy", "mlquantify", "quantificationlib")
-#: Small sets first, few classes before many.
-SETS = (*EXTRA[:6], *PAPER[:4], *EXTRA[6:], PAPER[4])
+PEERS = ("QuaPy", "mlquantify", "quantificationlib", "FLAML")
+SETS = (*EXTRA[:4], *PAPER, *EXTRA[4:])
 N_BAGS = 100
 FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "rivals.png"
 
@@ -69,8 +68,8 @@ def peer(case: Case, library: str, python: str) -> tuple[np.ndarray, float, str]
             return found["estimates"], float(found["seconds"]), str(found["chosen"])
 
 
-def run(records: Records, n_sets: int, python: str | None) -> None:
-    for name in SETS[:n_sets]:
+def run(records: Records, sets: list[str], python: str | None) -> None:
+    for name in sets:
         case = None
         for method in (*OURS, *(PEERS if python else ())):
             if (name, method) in records:
@@ -93,7 +92,7 @@ def finished(rows: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any]]]
     by_set: dict[str, dict[str, dict[str, Any]]] = {}
     for row in rows:
         by_set.setdefault(row["set"], {})[row["method"]] = row
-    return {name: by_set[name] for name in SETS if len(by_set.get(name, {})) == 5}
+    return {name: by_set[name] for name in SETS if len(by_set.get(name, {})) == 6}
 
 
 def print_tables(rows: list[dict[str, Any]]) -> None:
@@ -150,7 +149,7 @@ def draw(rows: list[dict[str, Any]]) -> None:
         figure = new_figure(9.2, 1.6 + 0.32 * len(done))
         axes = figure.subplots(1, 2, sharey=True)
         places = np.arange(len(done))[::-1]
-        marks = dict(zip((*OURS[1:], *PEERS), "osD^", strict=True))
+        marks = dict(zip((*OURS[1:], *PEERS), "osD^v", strict=True))
         for ax, what in zip(axes, ("ae", "seconds"), strict=True):
             for colour, (method, mark) in zip(COLOURS, marks.items(), strict=False):
                 ratios = [f[method].get(what, np.nan) / f[OURS[0]][what] for f in done.values()]
@@ -172,7 +171,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="print tables of what there is")
     parser.add_argument("--figure", action="store_true", help="draw the picture of the page")
     parser.add_argument("--peer-python", help="a Python that can import the other libraries")
-    parser.add_argument("--sets", type=int, default=len(SETS), help="the first so many")
+    parser.add_argument("--sets", nargs="*", default=SETS)
     args = parser.parse_args()
     records = Records("rivals.jsonl", KEYS)
     if args.table:

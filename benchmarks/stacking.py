@@ -8,13 +8,13 @@
 instances: out of fold, by the refitted classifier and by the models of the folds. ``compare`` pools
 them in several ways on 1,000 bags of 500 and writes one line per set and seed to
 ``results/stacking.jsonl``. Contestants see the same features, with categories one-hot. The binary
-sets of the paper: ``--group binary``, bags of 100, ``results/stacking_binary.jsonl``.
+sets of the paper: ``--group binary``, bags of 100, ``results/stacking_binary.jsonl``. ``--group
+log-linear`` compares the pool with a log-linear one that is smoothed in the same way.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 
 import kdey
-from cases import EXTRA, PAPER, Records, geometric_mean, load_case, quiet
+from cases import EXTRA, PAPER, Records, geometric_mean, load_case, quiet, spread
 from experiments.scores import published_values
 from kdey.bags import Bags
 from kdey.calibration import BCTS
@@ -53,11 +53,14 @@ from kdey.tuning import TuningPlan
 from kdey.validation import training_labels
 from printing import markdown
 
-sys.path.append(str(Path(__file__).parents[1]))  # the experiments are not installed
-
 METRICS = ("ae", "rae")
-#: Group of sets -> size of bags, and the file of results.
-GROUPS = {"multiclass": (500, "stacking.jsonl"), "binary": (100, "stacking_binary.jsonl")}
+SMOOTHED = "log-linear pool, smoothed"
+#: Group -> size of bags, the file of results, and ways that are compared; none: all.
+GROUPS: dict[str, tuple[int, str, list[str]]] = {
+    "multiclass": (500, "stacking.jsonl", []),
+    "binary": (100, "stacking_binary.jsonl", []),
+    "log-linear": (500, "stacking_log_linear.jsonl", ["Quantifier", SMOOTHED]),
+}
 SINGLE = [f"{m} on {c}" for c in CLASSIFIERS for m in ("KDEy-ML", "EMQ-BCTS")]
 BASE = "KDEy-ML on logistic regression"
 #: Errors below this count as this in ratios: a set may have none at all.
@@ -188,10 +191,14 @@ class Contest:
 
     def smoothed(self, pool: HeldOut, scores: dict[str, np.ndarray]) -> np.ndarray:
         """Return the estimates of a pool as Quantifier makes them."""
-        training = replace(next(iter(self.trainings.values())), posteriors=pool.posteriors)
+        return self.smoothed_by(pool.posteriors, self.pooled(pool, scores))
+
+    def smoothed_by(self, held_out: np.ndarray, new: np.ndarray) -> np.ndarray:
+        """Return the estimates that Quantifier makes of pooled posteriors."""
+        training = replace(next(iter(self.trainings.values())), posteriors=held_out)
         spec = SmoothedRatioRows(TuningPlan(self.metric, random_state=0))
         row_map = spec.fit(training, len(self.prevalence))
-        return self.solve(row_map(self.pooled(pool, scores)).array, row_map.pseudo_share)
+        return self.solve(row_map(new).array, row_map.pseudo_share)
 
     def recalibrated(self, pool: HeldOut, scores: dict[str, np.ndarray]) -> np.ndarray:
         """Return the estimates of a recalibrated pool without power and pseudo-instances."""
@@ -205,8 +212,10 @@ def scores_of(scored: dict[str, Scored]) -> dict[str, np.ndarray]:
     return {name: s.mean if name == "gradient boosting" else s.refit for name, s in scored.items()}
 
 
-def compare(cache: Path, name: str, seed: int, n_bags: int, bag_size: int) -> dict[str, Any]:
-    """Return the errors of all combinations by both metrics."""
+def compare(
+    cache: Path, name: str, seed: int, n_bags: int, bag_size: int, asked: list[str]
+) -> dict[str, Any]:
+    """Return the errors of some combinations, or of all, by both metrics."""
     scored, labels, seconds = load(cache, name, seed)
     k = scored[CLASSIFIERS[0]].refit.shape[1]
     bags = APP(n_bags, bag_size, random_state=seed).bags(labels, np.arange(k))
@@ -220,13 +229,13 @@ def compare(cache: Path, name: str, seed: int, n_bags: int, bag_size: int) -> di
         refit = {classifier: s.refit for classifier, s in scored.items()}
         new = scores_of(scored)
         contest = Contest(scored, members, new, refit, bags, metric, bag_size)
-        for label, error in contestants(contest).items():
+        for label, error in contestants(contest, asked).items():
             line.setdefault(label, [None] * len(METRICS))[number] = round(error, 6)
     return line
 
 
-def contestants(contest: Contest) -> dict[str, float]:
-    """Return the error of every combination."""
+def contestants(contest: Contest, asked: list[str]) -> dict[str, float]:
+    """Return the errors of some combinations, or of all."""
     everything = held_out(contest.members, contest.trainings)
     plain = everything.keep([i for i, m in enumerate(contest.members) if m.method == "EMQ-BCTS"])
     kernels = everything.keep([i for i, m in enumerate(contest.members) if m.method == "KDEy-ML"])
@@ -247,10 +256,14 @@ def contestants(contest: Contest) -> dict[str, float]:
         "pool of all, refitted, no smoothing": lambda: contest.recalibrated(
             everything, contest.refit
         ),
-        "log-linear pool": lambda: log_linear(contest),
+        "log-linear pool": lambda: contest.solve(log_linear(contest)[1] / contest.prevalence),
+        SMOOTHED: lambda: contest.smoothed_by(*log_linear(contest)),
         "mean of posteriors, EMQ-BCTS": lambda: mean_of_posteriors(contest),
     }
-    errors = {label: contest.error(estimate()) for label, estimate in ways.items()}
+    wanted = asked or ways
+    errors = {label: contest.error(way()) for label, way in ways.items() if label in wanted}
+    if asked:
+        return errors
     singles = {m.name: single(contest, m) for m in contest.members}
     errors |= {label: contest.error(estimates) for label, estimates in singles.items()}
     errors["average of estimates"] = contest.error(average_of_estimates(contest, singles))
@@ -268,8 +281,8 @@ def single(contest: Contest, member: FittedMember) -> np.ndarray:
     return q.aggregate_bags(contest.refit[member.classifier], contest.bags.bags)
 
 
-def log_linear(contest: Contest, ridge: float = 1e-3) -> np.ndarray:
-    """Return the estimates of a product of powers of the members, with a bias per class."""
+def log_linear(contest: Contest, ridge: float = 1e-3) -> tuple[np.ndarray, np.ndarray]:
+    """Return a product of powers of the members, with a bias per class: held out, and new."""
     logs = np.log([m.training_posteriors(contest.trainings[m.classifier]) for m in contest.members])
     labels = next(iter(contest.trainings.values())).labels
     n, k, n_members = len(labels), logs.shape[2], len(logs)
@@ -287,8 +300,9 @@ def log_linear(contest: Contest, ridge: float = 1e-3) -> np.ndarray:
     bounds = [(0, None)] * n_members + [(None, None)] * k
     theta = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
     new = np.log([m.posteriors(contest.new[m.classifier]) for m in contest.members])
-    p = np.exp(log_softmax(np.tensordot(theta[:n_members], new, 1) + theta[n_members:], axis=1))
-    return contest.solve(p / contest.prevalence)
+    powers, bias = theta[:n_members], theta[n_members:]
+    held, made = (softmax(np.tensordot(powers, x, 1) + bias, axis=1) for x in (logs, new))
+    return held, made
 
 
 def mean_of_posteriors(contest: Contest) -> np.ndarray:
@@ -375,6 +389,15 @@ def print_published(errors: dict[str, float], metric: str) -> None:
         print(markdown(["set", "Quantifier", "published KDEy-ML", "ratio"], lines))
 
 
+def print_paired(rows: list[dict[str, Any]]) -> None:
+    """Print errors relative to those of Quantifier, paired by split and folds."""
+    lines, ratios = [], np.array([np.divide(row[SMOOTHED], row["Quantifier"]) for row in rows])
+    for name in dict.fromkeys(row["set"] for row in rows):
+        own = ratios[[row["set"] == name for row in rows]]
+        lines.append([name, len(own), *(spread(values) for values in own.T)])
+    print(markdown(["set", "splits", "MAE", "MRAE"], lines))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("task", choices=["fit", "compare", "table"])
@@ -384,10 +407,10 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     parser.add_argument("--bags", type=int, default=1000)
     args = parser.parse_args()
-    bag_size, file = GROUPS[args.group]
+    bag_size, file, asked = GROUPS[args.group]
     records = Records(file, ("set", "seed"))
     if args.task == "table":
-        print_table(records.rows)
+        (print_paired if asked else print_table)(records.rows)
         return
     quiet()
     args.cache.mkdir(parents=True, exist_ok=True)
@@ -400,7 +423,7 @@ def main() -> None:
                 continue
             ready = all(file_of(args.cache, name, seed, c).exists() for c in CLASSIFIERS)
             if ready and (name, seed) not in records:
-                records.add(compare(args.cache, name, seed, args.bags, bag_size))
+                records.add(compare(args.cache, name, seed, args.bags, bag_size, asked))
 
 
 if __name__ == "__main__":

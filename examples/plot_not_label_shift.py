@@ -43,7 +43,7 @@ methods = {
     "KDEy-ML": KDEyML(classifier, random_state=0),
 }
 fitted = fit_many(methods, X, ill)
-checker = FitChecker.fit(fitted["KDEy-ML"], training=(X, ill))
+checker = FitChecker.fit(fitted["KDEy-ML"])
 
 # %%
 # Two kinds of change

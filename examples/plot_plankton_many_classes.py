@@ -49,7 +49,7 @@ counts = rng.multinomial(810, rng.dirichlet(np.full(K, 0.35)))
 august, _ = pictures(np.append(counts, 90))
 
 checks = {
-    month: check_fit(quantifier, haul, training=(X, TAXA[taxa]), random_state=0)
+    month: check_fit(quantifier, haul, random_state=0)
     for month, haul in {"May": may, "August": august}.items()
 }
 for month, check in checks.items():

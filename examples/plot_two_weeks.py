@@ -50,7 +50,7 @@ estimates = [quantifier.estimate(week) for week in weeks]
 change = difference(estimates[1], estimates[0])
 print(change.to_frame("pandas").round(3))
 for number, week in enumerate(weeks, start=1):
-    check = check_fit(quantifier, week, training=(X, QUEUES[queues]), random_state=0)
+    check = check_fit(quantifier, week, random_state=0)
     print(f"week {number}: {check.verdict}")
 
 # %%

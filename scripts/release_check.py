@@ -43,7 +43,8 @@ from typing import assert_type
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey import APP, Estimate, KDEyML, Results, evaluate
+from kdey import APP, Estimate, KDEyML, evaluate
+from kdey.evaluation import Results
 
 X, y = np.zeros((4, 1)), np.array([0, 1, 0, 1])
 quantifier = KDEyML(bandwidth=0.1).fit(X, y)

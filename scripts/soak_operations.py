@@ -132,7 +132,7 @@ def evaluate(case: Case) -> None:
 
 
 def search(case: Case) -> None:
-    """Search over a small grid, at random or by Optuna."""
+    """Search over a small grid, or at random."""
     classifier = methods.classifier()
     quantifier = kdey.KDEyML(classifier, cv=3, kernel="gaussian", bandwidth=0.1)
     shared: dict[str, Any] = {

@@ -552,9 +552,6 @@ def groups(record: Record) -> None:
             lambda q=fitted: predict_groups(q, new, "field", n_replicates=60),
         )
     quantifier = kdey.KDEyML(random_state=0).fit(known, y)
-    public("kdey.diagnostics.keep_fold_models", "kdey.diagnostics.hold_fold_models")(
-        quantifier, known, y
-    )
     record.run(
         "fold models held, fit checked",
         lambda: predict_groups(quantifier, new, "field", check_fit=True),
@@ -749,7 +746,7 @@ def _large_group(quantifier: Any, points: Array, columns: list[str]) -> Any:
 
 @part
 def searches(record: Record) -> None:
-    """Search grids, at random and with Optuna; a search is resumed from its log."""
+    """Search grids, and at random; a search is resumed from its log."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.naive_bayes import GaussianNB
 
@@ -765,12 +762,11 @@ def searches(record: Record) -> None:
             {"bandwidth": [0.05, 0.1, 0.2], "classifier__C": [0.1, 1.0]},
             **common,
         ),
-        "KDEyCS, extended, two metrics": kdey.GridSearchQ(
+        "KDEyCS, two metrics": kdey.GridSearchQ(
             kdey.KDEyCS(bayes, random_state=0),
             {"bandwidth": [0.01, 0.02, 0.03]},
             scoring=["rae", "ae"],
             refit="ae",
-            extend=True,
             **common,
         ),
         "KDEyHD, both geometries": kdey.GridSearchQ(
@@ -796,12 +792,6 @@ def searches(record: Record) -> None:
             kdey.KDEyML(bayes, random_state=0),
             {"bandwidth": [0.05, 0.1, 0.15, 0.2, 0.3]},
             n_iter=3,
-            **common,
-        ),
-        "Optuna": kdey.OptunaSearchQ(
-            kdey.KDEyML(bayes, random_state=0),
-            {"bandwidth": [0.05, 0.1, 0.15, 0.2]},
-            n_trials=4,
             **common,
         ),
     }
@@ -981,8 +971,8 @@ def trust(record: Record) -> None:
     adapted = kdey.AdaptedClassifier.from_quantifier(q, q.predict(X_new))
     record.run("AdaptedClassifier", lambda: [adapted.predict_proba(X_new), adapted.predict(X_new)])
     record.run(
-        "check_fit with training data",
-        lambda: vars(kdey.check_fit(q, X_new, training=(X, y), random_state=0)),
+        "check_fit",
+        lambda: vars(kdey.check_fit(q, X_new, random_state=0)),
     )
 
 
@@ -1156,11 +1146,6 @@ def commands(record: Record) -> None:
             (
                 *("evaluate", "known.csv", "--label", "kind", "--bags", "20", "--bag-size", "30"),
                 *("--methods", "kdey-ml,emq,cc,dm", "--each-bag", "--format", "json"),
-            ),
-            (
-                *("select", "known.csv", "--label", "kind", "--bags", "20", "--bag-size", "30"),
-                *("--grid", "bandwidth=0.05,0.1", "--grid", "classifier.C=0.1,1"),
-                *("--format", "json"),
             ),
             (
                 *("reproduce", "multi", "--quick", "--datasets", "bundled/iris"),

@@ -32,7 +32,7 @@ LAYERS = (
     ("groups",),
     ("quantifiers",),
     ("evaluation",),
-    ("datasets", "neural"),
+    ("datasets",),
     ("interop", "persistence", "report"),
     ("monitoring", "plots"),
     ("__init__",),  # the public names: "from kdey import KDEyML"
@@ -42,7 +42,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 #: Packages that come with an extra, or with nothing: none may be imported by the core.
 EXTRAS = (
     *("pandas", "polars", "pyarrow", "click", "torch", "triton", "matplotlib", "mpltern"),
-    *("jinja2", "pooch", "dask", "distributed", "skops", "optuna", "quapy", "IPython", "tqdm"),
+    *("jinja2", "pooch", "dask", "distributed", "skops", "quapy", "IPython", "tqdm"),
     *("requests", "python_calamine", "xlsxwriter"),
 )
 

@@ -7,7 +7,6 @@ from sklearn.linear_model import LogisticRegression
 
 import kdey
 from kdey.calibration import BCTS
-from kdey.diagnostics import keep_fold_models
 from kdey.metrics import absolute_error, relative_absolute_error
 from kdey.simplex import check_posteriors, check_prevalence, project
 from kdey.validation import refuse_masked
@@ -96,7 +95,6 @@ DOORS = {
     "check_posteriors": lambda m: check_posteriors(m(P)),
     "check_prevalence": lambda m: check_prevalence(m([0.2, 0.8])),
     "project": lambda m: project(m([0.2, 0.9])),
-    "keep_fold_models": lambda m: keep_fold_models(kdey.PACC().fit(X, Y), X, m(Y)),
     "importance_weights": lambda m: kdey.diagnostics.importance_weights(
         [0.5, 0.5], [0.2, 0.8], m(Y)
     ),

@@ -31,9 +31,9 @@ SHOWN = [
     ("report", "intervals are expected to be", "IdentifiabilityDisplay"),
     ("tuning", "Chosen: ", "TuningDisplay"),
     ("results", "has the smallest mean absolute error", "DiagonalDisplay"),
-    ("bag_plan", "A bag of about", ""),
+    ("bag_plan", "A sample of about", ""),
     ("label_plan", "more labels give intervals", ""),
-    ("sampling_plan", "labels, of the instances", ""),
+    ("sampling_plan", "labels, of the items", ""),
 ]
 
 

@@ -28,7 +28,7 @@ def run(code: str) -> str:
         "kdey.evaluation.protocols.APP",
         "kdey.datasets.load_dataset",
         "kdey.interop.from_quapy",
-        "kdey.diagnostics.keep_fold_models",
+        "kdey.diagnostics.unknown_share_bound",
     ],
 )
 def test_packages_are_there_after_import(use: str) -> None:

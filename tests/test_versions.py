@@ -14,7 +14,7 @@ from kdey import native
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 #: Extras of the user's; the others are for work on kdey.
-EXTRAS = ("cli", "dask", "data", "excel", "gpu", "optuna", "plot", "report", "save", "table")
+EXTRAS = ("cli", "dask", "data", "excel", "gpu", "plot", "report", "save", "table")
 
 
 def shown(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:

@@ -25,7 +25,7 @@ from setting import (
 )
 
 from kdey import Bags, KDEyCS, KDEyHD, KDEyML
-from kdey.gpu.bags import device_rows
+from kdey.gpu.device_rows import device_rows
 from kdey.gpu.solve import solve_bags
 
 N_BAGS, SIZE, N_CHECKED = 5_000, 1_000, 8

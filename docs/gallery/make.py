@@ -10,11 +10,11 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from sklearn.datasets import load_digits, load_wine
+from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
-from kdey import APP, CC, EMQ, PACC, GridSearchQ, KDEyML, evaluate
+from kdey import APP, CC, EMQ, PACC, KDEyML, evaluate
 from kdey.evaluation.significance import nemenyi
 from kdey.plots import (
     BiasDisplay,
@@ -23,10 +23,7 @@ from kdey.plots import (
     ErrorByShiftDisplay,
     IntervalsDisplay,
     PrevalenceOverTimeDisplay,
-    RegionDisplay,
     ReliabilityDisplay,
-    SensitivityDisplay,
-    SimplexDisplay,
     TuningDisplay,
 )
 
@@ -71,31 +68,6 @@ def evaluated() -> Iterator[tuple[str, Any]]:
     yield "critical-difference", CriticalDifferenceDisplay.from_results(ranked)
 
 
-def searched() -> Any:
-    """Return the display of a search over bandwidths and geometries."""
-    X, _, y, _ = digits()
-    grid = {
-        "bandwidth": [0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56],
-        "kernel": ["gaussian", "aitchison"],
-    }
-    quantifier = KDEyML(LogisticRegression(max_iter=2000), shrinkage=0.01, random_state=0)
-    search = GridSearchQ(quantifier, grid, protocol=APP(60, 200, random_state=1))
-    return SensitivityDisplay.from_search(search.fit(X, y), "bandwidth", by="kernel")
-
-
-def on_the_simplex() -> Iterator[tuple[str, Any]]:
-    """Yield the displays of three classes of wine that overlap, and of bags without the first."""
-    X, y = load_wine(return_X_y=True)
-    X = ((X - X.mean(axis=0)) / X.std(axis=0))[:, [0, 1]]
-    names = load_wine().target_names[y]
-    bag = np.random.default_rng(0).choice(np.flatnonzero(y > 0), 120)
-    quantifier = KDEyML(LogisticRegression(), cv=10, random_state=0).fit(X, names)
-    yield "simplex", SimplexDisplay.from_estimator(quantifier, X[bag])
-    sizes = {f"{size} instances": quantifier.estimate(X[bag[:size]]) for size in (40, 120)}
-    truth = np.bincount(y[bag], minlength=3) / len(bag)
-    yield "regions", RegionDisplay.from_estimates(sizes, truth=truth)
-
-
 def over_time() -> Any:
     """Return the display of digits whose mix drifts from week to week."""
     X, X_pool, y, y_pool = digits()
@@ -115,9 +87,7 @@ def over_time() -> Any:
 
 def displays() -> Iterator[tuple[str, Any]]:
     """Yield all displays with the names of their files."""
-    yield from on_the_simplex()
     yield "time", over_time()
-    yield "sensitivity", searched()
     yield from evaluated()
 
 

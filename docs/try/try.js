@@ -337,7 +337,7 @@
       const off = (name) => (100 * mean(answers.map((one) => Math.abs(one[name] - one.truth)))).toFixed(1);
       const held = answers.filter((one) => one.low <= one.truth && one.truth <= one.high).length;
       repeated.textContent = `In 100 such draws, counting is ${off("count")} points off on average ` +
-        `and kdey ${off("share")}. ${held} of the 100 intervals hold the true share.`;
+        `and kdey ${off("share")}. ${held} of the 100 intervals contain the true share.`;
     };
     share.addEventListener("input", show);
     size.addEventListener("input", show);

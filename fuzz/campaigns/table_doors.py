@@ -17,7 +17,7 @@ from typing import Any
 
 from fuzz.campaigns.table_rows import SCORES, RandomTable
 from kdey import Options
-from kdey.groups import Grouping, Request, estimate_table, predict_groups
+from kdey.groups import Request, estimate_table, predict_groups
 from kdey.tables.dialect import ReadOptions
 from kdey.tables.sources import open_source
 
@@ -187,9 +187,9 @@ def by_file(
     path.write_bytes(data)
     by = tuple(name for name in table.keys if name != table.time)
     every = None if table.time is None else "1mo"
-    grouping = Grouping(by, table.time, every, options.date_format)
     file = open_source(str(path), options)
-    asked = Request(grouping, SCORES, options=Options(missing="drop", check_fit=False))
+    judged = Options(missing="drop", check_fit=False, date_format=options.date_format)
+    asked = Request.of(by, time=table.time, every=every, scores=SCORES, options=judged)
     rows: Rows = estimate_table(quantifier, file, asked).to_frame().to_pylist()
     return rows
 

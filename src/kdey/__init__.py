@@ -30,12 +30,15 @@ correct a classifier      adapt_posteriors, AdaptedClassifier
 from __future__ import annotations
 
 import ast
+import logging
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 #: The one place of the version: the package's metadata are read from here.
 __version__ = "0.2.0.dev0"
+#: What the library has to tell an operator goes to loggers below this one, and nowhere by itself.
+logging.getLogger("kdey").addHandler(logging.NullHandler())
 
 
 def _homes() -> dict[str, str]:

@@ -16,7 +16,6 @@ from . import (
     metrics as metrics,
     model as model,
     monitoring as monitoring,
-    neural as neural,
     options as options,
     persistence as persistence,
     plots as plots,

@@ -618,13 +618,18 @@ class SampledBags(Sequence[SampledBag]):
         if self.strata is not None and np.size(size) == self.bags.pool_size > 1:
             parts = [each.total_unseen for each in self._stratified]
             return np.array(parts, dtype=np.float64)
+        if np.size(size) not in (1, len(self)):
+            raise ValueError(
+                "fpc must be one number, or one for each bag; one for each instance goes with "
+                f"variance_strata: got {np.size(size)} numbers and {len(self)} bag(s)"
+            )
         given = np.broadcast_to(np.asarray(size, dtype=np.float64), len(self))
         return _unseen(given, self.n_units, "bag", "rows" if self.codes is None else "clusters")
 
 
 def _unseen(given: Array, n_units: Indices, what: str, units: str) -> Array:
     """Return the share of populations that was not drawn, by their sizes or drawn shares."""
-    drawn = np.where(given < 1.0, given, n_units / np.maximum(given, 1.0))
+    drawn = np.where(given <= 1.0, given, n_units / np.maximum(given, 1.0))
     wrong = np.flatnonzero(drawn > 1.0 + 1e-9)
     if len(wrong):
         b = int(wrong[0])

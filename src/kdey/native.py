@@ -68,8 +68,8 @@ _STATUS = {-1: MemoryError, -2: ValueError, -3: RuntimeError}
 #: What kdey stands on, and the packages of its extras, as pip calls them.
 PACKAGES = (
     *("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "narwhals"),
-    *("click", "rich", "matplotlib", "mpltern", "jinja2", "pyarrow", "skops"),
-    *("pooch", "requests", "python-calamine", "xlsxwriter", "optuna", "dask", "distributed"),
+    *("click", "rich", "matplotlib", "jinja2", "pyarrow", "skops"),
+    *("pooch", "requests", "python-calamine", "xlsxwriter", "dask", "distributed"),
     *("torch", "pandas", "polars"),
 )
 

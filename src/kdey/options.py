@@ -93,7 +93,7 @@ class Options:
         By default the shares of the strata among the (weighted) rows of each group.
     fpc : float, or the name of a column, optional
         Finite population correction: the number of units (rows, or clusters where these were
-        drawn) in the population of a bag, or the share of them that was drawn if it is below one.
+        drawn) in the population of a bag, or the share of them that was drawn if it is at most one.
         The bag itself, ``target="bag"``, is the limit in which all were drawn. A column says it
         for each group or stratum, and has one value in it. With ``variance_strata`` an array may
         have one value per instance, that of its stratum.
@@ -106,7 +106,7 @@ class Options:
         A *bound* on label noise: estimates are unchanged, and intervals hold for every noise of at
         most these rates.
     shrink_covers : {"each-group", "average-group"}
-        What the intervals of groups that lean on one another (``shrink``) cover: every group with
+        What the intervals of groups that borrow from others (``shrink``) cover: every group with
         the nominal probability, or the groups on average. The latter are narrower, and wrong more
         often for a group that is unlike the others.
     scores, weights, clusters, merge, labelled : optional

@@ -375,9 +375,10 @@ def cross_fit(
     n_jobs: int | None = None,
     clusters: Indices | None = None,
     refit: bool = False,
+    keep: bool = True,
     judge: Judge | None = None,
 ) -> FittedStage:
-    """Fit ``classifier`` on every split and keep all models.
+    """Fit ``classifier`` on every split.
 
     Parameters
     ----------
@@ -389,6 +390,8 @@ def cross_fit(
         Those of the splits, kept with the training posteriors.
     refit : bool
         Whether to fit the classifier on all instances too.
+    keep : bool
+        Whether to keep the models of the splits.
     judge : callable, optional
         Called with the model of the first split, and the seconds that the other fits will take. If
         it raises, they are not made.
@@ -408,7 +411,7 @@ def cross_fit(
     fits = _ClassifierFits.of(classifier, X, codes, classes, sample_weight, n_jobs, clusters)
     if fits.is_frozen:
         return fits.frozen()
-    return fits.cross_fit(splits, n_jobs, np.inf, refit, judge)
+    return fits.cross_fit(splits, n_jobs, np.inf if keep else 0, refit, judge)
 
 
 def predict_posteriors(
@@ -654,8 +657,13 @@ class _ClassifierFits:
         """
         _check_two_classes(self.codes, "y")
         # A limit for each split, so that a worker need not send back a model that is not kept.
-        share = keep_bytes / len(splits)
-        jobs: list[Callable[[], Any]] = [partial(_fit_fold, self, *s, share) for s in splits]
+        shares = [keep_bytes / len(splits)] * len(splits)
+        if judge is not None:
+            shares[0] = np.inf
+        jobs: list[Callable[[], Any]] = [
+            partial(_fit_fold, self, *split, share)
+            for split, share in zip(splits, shares, strict=True)
+        ]
         if refit:  # one more job of the same batch, so that it does not wait for the folds
             jobs.append(self.fit)
         results = _run_judged(jobs, n_jobs, judge)

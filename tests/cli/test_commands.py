@@ -58,25 +58,6 @@ def test_fit_is_the_library(tmp_path: Path) -> None:
     assert_allclose(q.predict(X), again.predict(X), atol=1e-4)
 
 
-def test_config_gives_defaults_and_the_command_line_wins(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.csv", rows())
-    config = tmp_path / "c.toml"
-    config.write_text(
-        'label = "kind"\nmethod = "kdey-ml"\nignore = ["shop", "day"]\n'
-        'classifier = "naive-bayes"\n[options]\nbandwidth = 0.3\n'
-    )
-    for extra, bandwidth in (((), 0.3), (("--option", "bandwidth=0.15"), 0.15)):
-        result = run("fit", path, "--config", config, *extra, "-o", tmp_path / "m.kdey")
-        assert result.exit_code == 0, result.output
-        q = kdey.load(tmp_path / "m.kdey")
-        assert q.bandwidth == bandwidth
-        assert type(q.classifier_.steps[-1][1]).__name__ == "GaussianNB"
-    config.write_text("lable = 3")
-    result = run("fit", path, "--config", config, "-o", tmp_path / "m.kdey")
-    assert result.exit_code == 2
-    assert "no option 'lable'" in result.stderr
-
-
 def test_inspect_tells_what_is_inside(model: Path) -> None:
     facts = json.loads(run("inspect", model, "--json").stdout)
     assert facts["method"] == "KDEyML"
@@ -115,23 +96,6 @@ def test_evaluate_a_model(model: Path, tmp_path: Path) -> None:
     )
     assert result.exit_code == 0, result.output
     assert len(result.stdout.splitlines()) == 2
-
-
-def test_select_keeps_the_best(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.csv", without(rows(200), "shop", "day"))
-    result = run(
-        *("select", path, "--label", "kind", "--grid", "bandwidth=0.1,0.2"),
-        *("--grid", "classifier.C=0.1,1", "--bags", 10, "--bag-size", 20),
-        *("--model", tmp_path / "best.kdey"),
-    )
-    assert result.exit_code == 0, result.output
-    trials = list(csv.DictReader(io.StringIO(result.stdout)))
-    assert len(trials) == 4
-    q = kdey.load(tmp_path / "best.kdey")
-    assert f"bandwidth={q.bandwidth}" in result.stderr
-    assert f"classifier.C={q.classifier_.steps[-1][1].C:g}" in result.stderr.replace(".0", "")
-    new = write(tmp_path / "n.csv", without(rows(seed=3), "kind"))
-    assert run("estimate", tmp_path / "best.kdey", new).exit_code == 0
 
 
 def test_kdey_ml_chooses_its_own_bandwidth(tmp_path: Path) -> None:

@@ -21,8 +21,12 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(path, without(rows(seed=1), "kind"))
 
 
-def test_the_table_is_the_librarys(model: Path, table: Path) -> None:
-    result = run("compare", model, table, "--by", "shop", "--against", "shop=A", "--no-check-fit")
+@pytest.mark.parametrize("clusters", [None, "day"])
+def test_the_table_is_the_librarys(model: Path, table: Path, clusters: str | None) -> None:
+    asked = [] if clusters is None else ["--clusters", clusters]
+    result = run(
+        *("compare", model, table, "--by", "shop", "--against", "shop=A", "--no-check-fit"), *asked
+    )
     assert result.exit_code == 0, result.output
     lines = list(csv.DictReader(io.StringIO(result.stdout)))
     expected = kdey.compare_groups(
@@ -30,6 +34,7 @@ def test_the_table_is_the_librarys(model: Path, table: Path) -> None:
         pl.read_csv(table),
         "shop",
         against={"shop": "A"},
+        clusters=clusters,
         options=kdey.Options(check_fit=False),
     ).to_frame()
     assert list(lines[0]) == expected.columns

@@ -42,7 +42,7 @@ def test_labelled_is_the_library(model: Path, table: Path) -> None:
             [float(row[name]) for row in estimates], expected[name].to_numpy(), rtol=1e-5
         )
     assert {row["verdict"] for row in estimates} == set(expected["verdict"])
-    assert "believe the prediction-powered estimate" in result.stderr
+    assert "use the prediction-powered estimate" in result.stderr
     assert run("estimate", model, table, *options, "--time", "day").exit_code == 2  # a key twice
 
 

@@ -161,10 +161,6 @@ def test_outputs_of_every_command_respect_their_destination(
         "o.csv": ("estimate", model, table, "-o"),
         "r.html": ("report", model, table, "-o"),
         "e.parquet": ("evaluate", labelled, "--label", "kind", "--methods", "cc", *small, "-o"),
-        "s.kdey": (
-            *("select", labelled, "--label", "kind", "--method", "dm", "--grid", "n_bins=2"),
-            *(*small, "--format", "csv", "--model"),
-        ),
     }
     for name, command in commands.items():
         link, target = tmp_path / f"link-{name}", tmp_path / f"real-{name}"
@@ -228,21 +224,6 @@ def test_deep_and_long_values(tmp_path: Path, option: str, value: str) -> None:
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
     assert len(line) < 1_200
     assert isinstance(done.exception, SystemExit)
-    done = run("select", labelled, "--label", "kind", "--grid", f"bandwidth={value}")
-    assert done.exit_code == 2
-    assert isinstance(done.exception, SystemExit)
-
-
-def test_a_deep_or_endless_configuration(tmp_path: Path) -> None:
-    labelled = write(tmp_path / "l.csv", without(rows(), "shop", "day"))
-    deep = tmp_path / "deep.toml"
-    deep.write_text("label = " + "[" * 100_000 + "]" * 100_000)
-    paths = [deep, Path("/dev/zero")] if os.path.exists("/dev/zero") else [deep]
-    for path in paths:
-        done = run("fit", labelled, "--config", path, "-o", tmp_path / "m.kdey")
-        assert done.exit_code == 2, done.output
-        assert isinstance(done.exception, SystemExit)
-        assert path.name in done.stderr
 
 
 @posix

@@ -49,14 +49,12 @@ MONITOR = ("monitor", "m.kdey", "new.csv", "--period", "2024-01-01", "--no-check
     [
         ("fit", "tr.csv", *LABEL, "-o", "tr.csv"),
         ("fit", "tr.csv", *LABEL, "-o", "../{folder}/tr.csv"),
-        ("fit", "tr.csv", "--label", "kind", "--config", "options.toml", "-o", "options.toml"),
         (*ESTIMATE, "-o", "new.csv"),
         (*ESTIMATE, "--format", "csv", "-o", "m.kdey"),
         pytest.param((*ESTIMATE, "-o", "link"), marks=links),
         pytest.param((*ESTIMATE, "-o", "twin"), marks=links),
         ("compare", "m.kdey", "new.csv", "--by", "shop", "--against", "rest", "-o", "new.csv"),
         ("report", "m.kdey", "new.csv", "-o", "new.csv"),
-        ("select", "tr.csv", "--label", "kind", "--grid", "bandwidth=0.1,0.2", "--model", "tr.csv"),
         ("evaluate", "tr.csv", "--label", "kind", "--model", "m.kdey", "-o", "tr.csv"),
         (*MONITOR, "--history", "h.parquet", "-o", "new.csv"),
         (*MONITOR, "--history", "h.parquet", "--page", "h.parquet"),
@@ -86,8 +84,6 @@ def test_a_table_on_standard_input_is_not_overwritten(files: Path) -> None:
 
 
 def test_two_outputs_are_two_files(files: Path) -> None:
-    search = ("select", "tr.csv", "--label", "kind", "--grid", "bandwidth=0.1,0.2")
-    refused(*search, "--model", "x", "-o", "./x", says="two outputs cannot be one file")
     history = (*MONITOR, "--history", "h.parquet")
     refused(*history, "--page", "x", "-o", "x", says="two outputs cannot be one file")
 
@@ -97,7 +93,7 @@ def test_two_outputs_are_two_files(files: Path) -> None:
     [
         ("fit", "tr.csv", *LABEL, "-o", "x.csv"),
         ("fit", "tr.csv", *LABEL, "-o", "x.XLSX"),
-        ("select", "tr.csv", "--label", "kind", "--grid", "bandwidth=0.1", "--model", "x.html"),
+        ("fit", "tr.csv", *LABEL, "-o", "x.html"),
         (*ESTIMATE, "--format", "csv", "-o", "x.parquet"),
         (*ESTIMATE, "--format", "csv", "-o", "x.csv.gz"),
         (*ESTIMATE, "--format", "json", "-o", "x.kdey"),

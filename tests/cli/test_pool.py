@@ -81,7 +81,7 @@ def test_estimate_report_and_evaluate_take_a_pool(model: Path, tmp_path: Path) -
     assert result.exit_code == 0, result.output
 
 
-def test_a_pool_among_methods_and_in_a_search(labelled: Path, tmp_path: Path) -> None:
+def test_a_pool_among_methods(labelled: Path) -> None:
     rest = ("--label", "kind", "--classifier", "logistic", "--bags", 5, "--bag-size", 20)
     result = run("evaluate", labelled, *rest, "--methods", "quantifier,pacc")
     assert result.exit_code == 0, result.output
@@ -89,12 +89,6 @@ def test_a_pool_among_methods_and_in_a_search(labelled: Path, tmp_path: Path) ->
         "quantifier",
         "pacc",
     }
-    best = tmp_path / "best.kdey"
-    rest = (*rest, "--method", "quantifier", "--grid", "tune_for=ae,rae", "--model", best)
-    result = run("select", labelled, *rest)
-    assert result.exit_code == 0, result.output
-    new = write(tmp_path / "new.csv", without(rows(60, seed=1), "kind"))
-    assert run("estimate", best, new).exit_code == 0
 
 
 def test_a_fit_goes_on_from_the_folder(

@@ -30,7 +30,6 @@ CALLS: dict[str, list[tuple[str, ...]]] = {
         (*LABELLED, "--methods", "pacc,cc", "--bags", "5"),
         (*LABELLED, "--methods", "pacc", "--bags", "5", "--each-bag"),
     ],
-    "select": [(*LABELLED, "--method", "pacc", "--grid", "cv=3,4", "--bags", "5")],
     "monitor": [("m.kdey", "new.csv", "--time", "day", "--every", "1w", "--history", "h.parquet")],
     "inspect": [("m.kdey",)],
 }

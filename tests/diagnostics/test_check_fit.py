@@ -13,7 +13,6 @@ from sklearn.preprocessing import StandardScaler
 from kdey import EMQ, PACC, HDx, KDEyML, check_fit
 from kdey.bags import Bags
 from kdey.diagnostics import FitChecker
-from kdey.diagnostics.fold_models import fold_models
 from kdey.diagnostics.score_check import p_values
 from kdey.diagnostics.score_statistics import (
     DEFAULT_KERNEL,
@@ -202,10 +201,8 @@ def test_fold_models_are_those_of_training(data, classifier, weighted) -> None:
     X, y, _ = data
     weights = np.random.default_rng(0).gamma(0.5, size=len(y)) if weighted else None
     made = PACC(classifier, cv=4, random_state=3).fit(X, y, weights)
-    checker = FitChecker.fit(made, (X, y))
-    assert checker.models is not None
     training = made.training_
-    for fold, model in [*enumerate(checker.models.models), *enumerate(made.fold_models_)]:
+    for fold, model in enumerate(made.fold_models_):
         own = training.folds == fold
         again = model.predict_proba(X[training.instances[own]])
         np.testing.assert_allclose(again, training.posteriors[own], atol=1e-8)
@@ -218,8 +215,7 @@ def test_a_fold_that_leaves_one_class_has_a_model_too() -> None:
     with pytest.warns(UserWarning, match="posterior zero"):
         made = PACC(LogisticRegression(), cv=4).fit(X, y)
     training = made.training_
-    refitted = fold_models(made, X, y).models
-    for fold, model in [*enumerate(refitted), *enumerate(made.fold_models_)]:
+    for fold, model in enumerate(made.fold_models_):
         own = training.folds == fold
         again = predict_posteriors(model, X[training.instances[own]], made.classes_)
         np.testing.assert_allclose(again, training.posteriors[own], atol=1e-8)
@@ -228,15 +224,15 @@ def test_a_fold_that_leaves_one_class_has_a_model_too() -> None:
 def test_cross_fitting_scores_each_instance_once(data) -> None:
     X, y, X_bag = data
     made = KDEyML(LogisticRegression(), cv=4, random_state=3).fit(X, y)
-    models = FitChecker.fit(made, (X, y)).models
+    models = FitChecker.fit(made).models
     p = models.posteriors(X_bag, 0)
     every = np.array([m.predict_proba(X_bag) for m in models.models])
     matches = np.isclose(every, p).all(axis=2)
     assert matches.any(axis=0).all()
     assert (matches.sum(axis=1) >= len(X_bag) // 4).all()
-    found = check_fit(made, X_bag, training=(X, y), random_state=0)
+    found = check_fit(made, X_bag, random_state=0)
     assert found.cross_fitted
-    assert found.p_value == check_fit(made, X_bag, training=(X, y), random_state=0).p_value
+    assert found.p_value == check_fit(made, X_bag, random_state=0).p_value
     plain = check_fit(made.fit(X, y, keep_fold_models=False), X_bag, random_state=0)
     assert not plain.cross_fitted
     assert plain.status == "checked one-sided"
@@ -248,20 +244,15 @@ def test_cross_fitting_scores_each_instance_once(data) -> None:
 def test_one_model_for_both_needs_no_fold_models(data) -> None:
     X, y, X_bag = data
     made = PACC(LogisticRegression(), cv=0.4, random_state=0).fit(X, y)
-    a = check_fit(made, X_bag, random_state=0)
-    b = check_fit(made, X_bag, training=(X, y), random_state=0)
-    assert a.cross_fitted
-    assert b.cross_fitted
-    assert a.statistic == pytest.approx(b.statistic, abs=1e-6)
+    assert check_fit(made, X_bag, random_state=0).cross_fitted
+    made.fit(X, y, keep_fold_models=False)
+    assert check_fit(made, X_bag, random_state=0).cross_fitted
 
 
-def test_other_training_data_is_refused(data) -> None:
-    X, y, X_bag = data
-    made = PACC(cv=3).fit(X, y)
-    with pytest.raises(ValueError, match="what the quantifier was fitted on"):
-        check_fit(made, X_bag, training=(X, np.roll(y, 1)))
+def test_fold_models_need_the_instances(data) -> None:
+    X, y, _ = data
     with pytest.raises(ValueError, match="pass X"):
-        check_fit(made, posteriors=np.full((4, 3), 1 / 3), training=(X, y))
+        FitChecker.fit(PACC(cv=3).fit(X, y)).check(posteriors=np.full((4, 3), 1 / 3))
 
 
 def test_methods_without_training_posteriors_say_so(data) -> None:

@@ -106,7 +106,7 @@ def test_a_floor_that_no_bag_passes_is_told() -> None:
     assert not plan.reachable
     assert plan.bag_size == np.inf
     assert plan.floors.max() > 0.05
-    assert "No bag" in plan.verdict
+    assert "No sample" in plan.verdict
 
 
 def test_planned_labels_reach_the_width() -> None:
@@ -126,7 +126,7 @@ def test_labels_cannot_make_up_for_a_small_bag() -> None:
     plan = plan_labels(report(), 0.01, bag_size=50)
     assert not plan.reachable
     assert plan.floor > 0.01
-    assert "larger bag" in plan.verdict
+    assert "larger sample" in plan.verdict
 
 
 def test_plans_take_a_quantifier() -> None:

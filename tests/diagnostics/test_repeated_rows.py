@@ -11,8 +11,7 @@ from numpy.testing import assert_array_equal
 from sklearn.ensemble import RandomForestClassifier
 
 import kdey
-from kdey.diagnostics import keep_fold_models
-from kdey.diagnostics.fold_models import kept_fold_models, one_model_each
+from kdey.diagnostics.score_check import kept_fold_models, one_model_each
 
 SHARES = np.array([[0.2, 0.3, 0.7, 0.5], [0.7, 0.4, 0.2, 0.6], [0.4, 0.8, 0.5, 0.2]])
 
@@ -29,7 +28,7 @@ def data(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
 def fitted() -> Any:
     X, y = data(240, 0)
     forest = RandomForestClassifier(10, min_samples_leaf=3, random_state=0)
-    return keep_fold_models(kdey.KDEyML(forest, bandwidth=0.1).fit(X, y), X, y)
+    return kdey.KDEyML(forest, bandwidth=0.1).fit(X, y)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +64,7 @@ def test_every_model_scores_repeated_instances(fitted: Any, table: pd.DataFrame)
 def test_distinct_instances_are_scored_once() -> None:
     X = np.random.default_rng(3).normal(size=(120, 3))
     y = (X[:, 0] > 0).astype(int)
-    models = kept_fold_models(keep_fold_models(kdey.PACC().fit(X, y), X, y))
+    models = kept_fold_models(kdey.PACC().fit(X, y))
     assert models is not None
     assert not models.repeated
     assert models.posteriors_by(X, np.arange(120, dtype=np.uint64)).shape == (120, 2)

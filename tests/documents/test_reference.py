@@ -28,7 +28,6 @@ PACKAGES = (
         "intervals",
         "labelled",
         "monitoring",
-        "neural",
         "persistence",
     ),
     *("matching", "plots", "quantifiers", "report"),

@@ -1,4 +1,4 @@
-"""The edge of a grid: warned of, or gone beyond."""
+"""The edge of a grid is warned of."""
 
 from __future__ import annotations
 
@@ -15,29 +15,23 @@ PROTOCOL = kdey.APP(n_bags=15, bag_size=50)
 
 
 @pytest.mark.parametrize(
-    ("values", "best", "beyond"),
+    ("values", "best", "edge"),
     [
-        ([0.01, 0.02, 0.03, 0.04], 0.04, [0.05, 0.06]),
-        ([0.01, 0.02, 0.03, 0.04], 0.01, [0.005, 0.0025]),
-        ([0.1, 1.0, 10.0], 10.0, [100.0, 1000.0]),
-        ([0.1, 1.0, 10.0], 0.1, [0.01, 0.001]),
-        ([2, 4, 6, 8], 8, [10, 12]),
-        ([2, 4, 6, 8], 2, [1]),
-        ([-1.0, 0.0, 1.0], -1.0, [-2.0, -3.0]),
+        ([0.01, 0.02, 0.03, 0.04], 0.04, "largest"),
+        ([0.01, 0.02, 0.03, 0.04], 0.01, "smallest"),
+        ([8, 2, 6, 4], 8, "largest"),
+        ([-1.0, 0.0, 1.0], -1.0, "smallest"),
         ([0.1, 0.2, 0.3], 0.2, None),
         ([0.1, 0.2], 0.2, None),
+        ([0.1, 0.2, 0.2], 0.2, None),
         ([True, False, True], True, None),
         (["a", "b", "c"], "c", None),
         ([None, 0.1, 0.2], 0.2, None),
-        (np.array([0.3, 0.1, 0.2]), 0.3, [0.4, 0.5]),
+        (np.array([0.3, 0.1, 0.2]), 0.3, "largest"),
     ],
 )
-def test_edges_and_what_lies_beyond(values: Any, best: Any, beyond: list[Any] | None) -> None:
-    edges = find_edges({"p": list(values)}, {"p": best})
-    if beyond is None:
-        assert edges == {}
-    else:
-        assert edges["p"] == pytest.approx(beyond)
+def test_edges(values: Any, best: Any, edge: str | None) -> None:
+    assert find_edges({"p": list(values)}, {"p": best}) == ({} if edge is None else {"p": edge})
 
 
 def falling() -> Any:
@@ -62,20 +56,10 @@ def test_the_edge_is_warned_of() -> None:
         search(refit=False).fit(X, y)
 
 
-def test_extension_goes_on_without_new_classifier_fits() -> None:
+def test_the_edge_is_that_of_the_grid_that_won() -> None:
+    """Of two grids the second has the best value, inside; the first would have it on its edge."""
     X, y = blobs(300)
-    CountingClassifier.calls.clear()
-    with pytest.warns(GridEdgeWarning):
-        plain = search(refit=False).fit(X, y)
-    fits = CountingClassifier.calls["fit"]
-    CountingClassifier.calls.clear()
-    with pytest.warns(GridEdgeWarning):
-        longer = search(refit=False, extend=True, max_extensions=2).fit(X, y)
-    assert CountingClassifier.calls["fit"] == fits
-    tried = sorted({one["bandwidth"] for one in longer.cv_results_["params"]})
-    np.testing.assert_allclose(tried, np.arange(1, 10) / 10)  # 4, then 2, then 3 more
-    assert len(longer.cv_results_["params"]) == 2 * len(tried)
-    assert longer.best_score_ >= plain.best_score_
-    n = len(plain.cv_results_["params"])
-    a, b = (s.cv_results_["mean_test_score"][:n] for s in (plain, longer))
-    assert np.array_equal(a, b)
+    grids = [{"bandwidth": [0.1, 0.2, 0.3]}, {"bandwidth": [0.1, 0.4, 0.3], "classifier__C": [0.1]}]
+    two = search(refit=False).set_params(param_grid=grids, scoring=falling())
+    two.fit(X, y)  # a warning would be an error
+    assert two.best_index_ == 5

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import kdey
-from kdey.evaluation.base_search import SearchLog
+from kdey.evaluation.searches import SearchLog
 from kdey.evaluation.stage_scoring import Score
 from kdey.metrics import Metric
 from tests.evaluation.cases import CountingClassifier, blobs
@@ -243,7 +243,7 @@ def test_a_full_disk_loses_nothing_finished(
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs limits on file sizes")
 def test_a_real_limit_on_the_size_of_files(tmp_path: Path) -> None:
     script = (
-        "import resource, sys; from kdey.evaluation.base_search import SearchLog\n"
+        "import resource, sys; from kdey.evaluation.searches import SearchLog\n"
         "from kdey.evaluation.stage_scoring import Score\n"
         "log = SearchLog(sys.argv[1], 'f'); n = 0\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"

@@ -11,7 +11,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import kdey
-from kdey.evaluation.base_search import NOT_TRIED
+from kdey.evaluation.searches import NOT_TRIED
 
 GRID = {"bandwidth": [0.05, 0.1, 0.2, 0.4]}
 
@@ -31,7 +31,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         readings[0] += 1.0
         return readings[0]
 
-    monkeypatch.setattr("kdey.evaluation.base_search.monotonic", tick)
+    monkeypatch.setattr("kdey.evaluation.searches.monotonic", tick)
     return readings
 
 

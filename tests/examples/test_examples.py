@@ -13,7 +13,7 @@ import pytest
 
 matplotlib = pytest.importorskip("matplotlib", reason="extra plot is not installed")
 pytest.importorskip("pandas", reason="the examples need pandas")
-pytest.importorskip("mpltern", reason="extra plot is not installed")
+pytest.importorskip("mpltern")
 
 from .method_claims import METHOD_CLAIMS  # noqa: E402
 

@@ -27,7 +27,7 @@ LARGE = {
     "max_iter",
 }
 #: Taken as true or false, whatever they are.
-FLAGS = {"cdf", "simultaneous", "extend"}
+FLAGS = {"cdf", "simultaneous"}
 FEATURES = {"HDx": kdey.HDx(n_bins=(3, 4)), "DMx": kdey.DMx(n_bins=3)}
 OWN = {
     name: [p for p in q.get_params(deep=False) if p not in NOT_OURS | FLAGS]

@@ -8,7 +8,7 @@ import torch
 
 from kdey.bags import Bags
 from kdey.gpu import bags as device_bags, solve
-from kdey.gpu.bags import DeviceBags, DeviceRows
+from kdey.gpu.device_rows import DeviceBags, DeviceRows
 from kdey.gpu.sums import in_tiles
 from kdey.matching.likelihood import MaximiseLikelihood
 

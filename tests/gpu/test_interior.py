@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from kdey.bags import Bags
-from kdey.gpu.bags import DeviceBags
+from kdey.gpu.device_rows import DeviceBags
 from kdey.gpu.solve import (
     TENSOR_GENERATORS,
     DivergenceLoss,

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import kdey
-from kdey.gpu.bags import ClassTensors, adapted_bag_means, batch_moments
+from kdey.gpu.device_rows import ClassTensors, adapted_bag_means, batch_moments
 from kdey.intervals import compute
 from kdey.intervals.moments import adapted
 from tests.gpu.cases import problem

@@ -219,6 +219,31 @@ def test_strata_of_a_few_rows_are_pointed_out(q: Any, frame: pd.DataFrame) -> No
     assert not ask(q, rest, strata="rest")["status"].str.contains("small strata").any()
 
 
+def test_clusters_in_several_strata_are_drawn_once(q: Any) -> None:
+    """Their strata were summed as if each had clusters of its own: coverage 0.85 of 0.95."""
+    rng = np.random.default_rng(8)
+    house, shop = np.repeat(np.arange(30), 12), np.tile(np.arange(4), 90)
+    kind = rng.choice(3, 30)  # all rows of a house are of one class
+    table = pd.DataFrame(posteriors(kind[house], rng), columns=SCORES)
+    table = table.assign(region="east", house=house, shop=shop, nested=house * 4 + shop)
+
+    def made(clusters: str, **asked: Any) -> tuple[float, str]:
+        found = ask(q, table, strata="shop", clusters=clusters, **asked)
+        return float((found["high"] - found["low"]).mean()), found["status"][0]
+
+    for asked in ({}, {"stratum_shares": {0: 1, 1: 1, 2: 1, 3: 1}}):
+        crossing, said = made("house", **asked)
+        assert crossing > 1.3 * made("nested", **asked)[0]
+        assert "few clusters" not in said
+    few = table[table["house"] < 20].assign(nested=lambda rows: rows["house"] // 5)
+    assert "few clusters" in ask(q, few, strata="shop", clusters="house")["status"][0]
+    # Five houses in each of four strata: 16 degrees of freedom.
+    assert "few clusters" in ask(q, few, strata="nested", clusters="house")["status"][0]
+    label = np.where((few["house"] < 10) & (few["shop"] == 0), CLASSES[0], None)
+    both = few.assign(label=label, region=np.where(few["house"] < 10, "east", "west"))
+    assert ask(q, both, labelled="label", clusters="house")["status"].str.contains("few cl").all()
+
+
 def test_a_column_is_a_key_or_part_of_the_design(q: Any, frame: pd.DataFrame) -> None:
     with pytest.raises(ValueError, match="'region' is a key of the groups"):
         ask(q, frame, clusters="region")

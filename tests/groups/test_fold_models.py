@@ -10,7 +10,7 @@ import pytest
 
 from kdey import PACC, Bags, Options
 from kdey._fingerprints import row_hashes
-from kdey.diagnostics import FitChecker, keep_fold_models
+from kdey.diagnostics import FitChecker
 from kdey.groups import Request, TableScorer
 
 
@@ -26,7 +26,7 @@ def test_p_values_come_from_the_fold_models_and_estimates_from_the_classifier() 
     fitted = PACC(random_state=0).fit(X, y, keep_fold_models=False)
     table = data(200, 1)[0].with_columns(site=pl.Series(["a", "b"] * 100))
     plain = fitted.predict_groups(table, "site", options=Options(check_fit=True)).to_frame()
-    keep_fold_models(fitted, X, y)
+    fitted = PACC(random_state=0).fit(X, y)
     made = fitted.predict_groups(table, "site", options=Options(check_fit=True))
     sharp = made.to_frame()
     same = ["class", "n", "estimate", "low", "high", "classify_and_count"]
@@ -49,7 +49,7 @@ def test_p_values_come_from_the_fold_models_and_estimates_from_the_classifier() 
 
 def test_a_file_gives_what_the_frame_gives(tmp_path: Path) -> None:
     X, y = data(300, 2)
-    fitted = keep_fold_models(PACC(random_state=0).fit(X, y), X, y)
+    fitted = PACC(random_state=0).fit(X, y)
     table = data(90, 3)[0].with_columns(site=pl.Series(["a", "b", "c"] * 30))
     table.write_parquet(tmp_path / "t.parquet")
     made = fitted.predict_groups(tmp_path / "t.parquet", "site").to_frame()
@@ -60,7 +60,7 @@ def test_a_file_gives_what_the_frame_gives(tmp_path: Path) -> None:
 
 def test_scores_are_never_scored_twice() -> None:
     X, y = data(120, 4)
-    fitted = keep_fold_models(PACC(random_state=0).fit(X, y), X, y)
+    fitted = PACC(random_state=0).fit(X, y)
     assert TableScorer.of(fitted, Request()).folds
     assert not TableScorer.of(fitted, Request(options=Options(check_fit=False))).folds
     assert not TableScorer.of(fitted, Request(scores=["p0", "p1", "p2"])).folds
@@ -71,7 +71,7 @@ def test_batches_keep_both_posteriors(
     memory: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, y = data(300, 5)
-    fitted = keep_fold_models(PACC(random_state=0).fit(X, y), X, y)
+    fitted = PACC(random_state=0).fit(X, y)
     table = data(160, 6)[0].with_columns(site=pl.Series(["a", "b", "c", "d"] * 40))
     table.write_parquet(tmp_path / "t.parquet", row_group_size=40)
     monkeypatch.setattr("kdey.groups.scoring.MEMORY", memory)

@@ -16,8 +16,8 @@ import pytest
 
 import kdey
 from kdey import predict_groups
-from kdey.groups import Grouping, GroupKeys, Request, estimate_table
-from kdey.tables.dialect import ReadOptions, asked_format
+from kdey.groups import GroupKeys, Request, estimate_table
+from kdey.tables.dialect import asked_format
 from kdey.tables.sources import TableError, open_source
 
 from .cases import SCORES, columns, fitted, keywords
@@ -43,18 +43,23 @@ def groups(frame: Any, by: Any = "k", **options: Any) -> list[tuple[str, int, fl
     return [("" if k is None or k != k else str(k), n, round(e, 9)) for k, n, e in rows]
 
 
-def of_file(path: Path, grouping: Grouping, **options: Any) -> pa.Table:
-    file = open_source(str(path), ReadOptions(**options))
-    request = Request(grouping, SCORES, options=kdey.Options(missing="drop"))
-    return estimate_table(Q, file, request).to_frame()
+def of_file(
+    path: Path, time: str | None = None, every: str | None = None, **options: Any
+) -> pa.Table:
+    request = Request.of(
+        "k" if time is None else (),
+        time=time,
+        every=every,
+        scores=SCORES,
+        options=kdey.Options(missing="drop", **options),
+    )
+    return estimate_table(Q, open_source(str(path)), request).to_frame()
 
 
 def csv_groups(tmp_path: Path, table: dict[str, Any], **types: str) -> list[tuple[str, int, float]]:
     path = tmp_path / "t.csv"
     pd.DataFrame(table).to_csv(path, index=False)
-    answers = of_file(path, Grouping(("k",), types=types)).filter(
-        pa.compute.field("class") == "cat"
-    )
+    answers = of_file(path, key_types=types).filter(pa.compute.field("class") == "cat")
     rows = zip(*(answers[name].to_pylist() for name in ("k", "n", "estimate")), strict=True)
     return [("" if k is None else str(k), n, round(e, 9)) for k, n, e in rows]
 
@@ -69,7 +74,7 @@ def test_text_files_merge_no_keys(tmp_path: Path) -> None:
     assert {n for _, n, _ in found} == {12}
     assert found == groups(pd.DataFrame(table_of(keys)))
     pq.write_table(pa.table(table_of(keys)), tmp_path / "t.parquet")
-    parquet = of_file(tmp_path / "t.parquet", Grouping(("k",)))
+    parquet = of_file(tmp_path / "t.parquet")
     assert parquet["k"].unique().to_pylist() == [k for k, *_ in found]
 
 
@@ -110,9 +115,9 @@ def test_types_that_are_asked_for(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"'k' must hold whole numbers .* row 2 has 'x'"):
         groups(pd.DataFrame(table_of(["1", "x"] * 20)), key_types={"k": "integer"})
     with pytest.raises(ValueError, match="'x', which is no key"):
-        Grouping(("k",), types={"x": "text"})
+        Request.of("k", options=kdey.Options(key_types={"x": "text"}))
     with pytest.raises(ValueError, match="must be 'integer' or 'text'"):
-        Grouping(("k",), types={"k": "float"})
+        Request.of("k", options=kdey.Options(key_types={"k": "float"}))
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
@@ -155,7 +160,7 @@ def test_ordered_categories_keep_their_order(tmp_path: Path) -> None:
     for frame in (pandas, enum, arrow, dd.from_pandas(pandas, npartitions=2)):
         assert [k for k, *_ in groups(frame)] == [*ORDER, ""]
     pq.write_table(arrow, tmp_path / "t.parquet")
-    found = of_file(tmp_path / "t.parquet", Grouping(("k",)))
+    found = of_file(tmp_path / "t.parquet")
     assert found["k"].unique().to_pylist() == [*ORDER, None]
     unordered = pd.DataFrame(table_of(pd.Categorical(keys, ORDER)))
     assert [k for k, *_ in groups(unordered)] == ["large", "medium", "small", ""]
@@ -212,8 +217,7 @@ def test_missing_keys_are_one_group() -> None:
 def times(tmp_path: Path, texts: list[str], every: str | None = "1mo", **options: Any) -> list[Any]:
     path = tmp_path / "t.csv"
     pd.DataFrame(table_of(texts, "day")).to_csv(path, index=False)
-    grouping = Grouping((), "day", every, options.get("date_format", "auto"))
-    return of_file(path, grouping)["day"].unique().to_pylist()
+    return of_file(path, time="day", every=every, **options)["day"].unique().to_pylist()
 
 
 JANUARY, MARCH = dt.date(2024, 1, 1), dt.date(2024, 3, 1)

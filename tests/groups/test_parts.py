@@ -12,8 +12,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from kdey import Options
-from kdey.groups import GroupKeys, match_scores, truncate
+from kdey.groups import GroupKeys, truncate
 from kdey.groups.answers import answer, thinning_ranks
+from kdey.simplex import match_scores
 
 from .cases import CLASSES, SCORES, fitted, posteriors
 

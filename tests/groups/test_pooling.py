@@ -18,7 +18,7 @@ from kdey import EMQ, HDx, KDEyML
 from kdey.bayes import pooling
 from kdey.bayes.pooling import shrink_groups
 from kdey.bayes.random_walk import smooth_periods
-from kdey.groups import Grouping, GroupKeys, series_and_times, truncate
+from kdey.groups import GroupKeys, series_and_times, truncate
 from kdey.groups.request import period_numbers, period_starts
 from tests.groups.cases import SCORES, fitted, keywords, posteriors
 
@@ -239,7 +239,7 @@ def test_gaps_without_a_period_are_longer_steps() -> None:
     assert len(table) == 3 * SHOPS
     keys = GroupKeys(("day",))
     keys.encode([[datetime(2024, 1, 1), datetime(2024, 1, 3), datetime(2024, 1, 9), None]], 4)
-    series, times = series_and_times(keys, Grouping(time="day"))
+    series, times = series_and_times(keys, None)
     np.testing.assert_array_equal(series, [0, 0, 0, 1])
     np.testing.assert_allclose(np.diff(times[:3]), [0.5, 1.5])
 

@@ -144,6 +144,25 @@ def test_lonely_and_crossing_clusters() -> None:
         q.estimate_posteriors(p, options=Options(variance_strata=strata, fpc=np.full(len(p), 9.0)))
 
 
+def test_a_share_of_one_is_the_whole_population() -> None:
+    """As in R's survey package; it was taken for a population of one row."""
+    rng = np.random.default_rng(6)
+    y = np.arange(200) % 2
+    q = kdey.PACC().fit_posteriors(posteriors(y, rng), y)
+    p, clusters, strata = design(rng)
+
+    def ends(fpc: object, **asked: object) -> Array:
+        options = Options(fpc=fpc, check_fit=False, **asked)
+        made = q.estimate_posteriors(p, clusters=clusters, options=options)
+        return np.array([made.low, made.high])
+
+    assert_allclose(ends(1.0), ends(36))
+    by_stratum = {"variance_strata": strata}
+    assert_allclose(ends(np.ones(len(p)), **by_stratum), ends(np.full(len(p), 3.0), **by_stratum))
+    with pytest.raises(ValueError, match="one for each instance goes with variance_strata"):
+        ends(np.full(len(p), 1000.0))
+
+
 @pytest.mark.parametrize("way", ["auto", "bootstrap"])
 def test_few_clusters_are_said(way: str) -> None:
     rng = np.random.default_rng(4)

@@ -209,6 +209,23 @@ def test_clusters_widen_the_limits() -> None:
         assert (b.high - b.low).mean() > 1.3 * (a.high - a.low).mean()
 
 
+def test_labels_of_one_cluster_say_nothing_of_the_others() -> None:
+    """Intervals were those of labels drawn one by one: 0.59 to 0.86 where nothing is known."""
+    q, rng = fitted(), np.random.default_rng(12)
+    p, y = bag(600, [0.2, 0.5, 0.3], rng)
+    pair, clusters = (np.arange(300), y[:300]), np.arange(600) // 300
+    with pytest.warns(kdey.options.IntervalWarning, match="single instance or cluster"):
+        few, one = (
+            q.estimate_posteriors(p, clusters=ids, labelled=pair, check_fit=False)
+            for ids in (clusters, 0 * clusters)
+        )
+    ways = [few.alternatives[way] for way in WAYS[1:]] + list(one.alternatives.values())
+    for made in (few, one, *ways):
+        assert made.low.max() < 1e-3
+        assert made.high.min() > 1 - 1e-3
+        assert "few clusters" in made.status
+
+
 def test_instances_of_weight_zero_do_not_belong_to_the_bag() -> None:
     q, rng = fitted(), np.random.default_rng(11)
     p, y = bag(200, [0.2, 0.5, 0.3], rng)
@@ -228,7 +245,7 @@ def test_the_caller_chooses_what_is_believed_and_the_sentence_says_so() -> None:
     pair = (np.arange(30), y[:30])
     result = q.estimate_posteriors(p, labelled=pair, options=kdey.Options(believe="label-shift"))
     np.testing.assert_array_equal(result.estimate, result.alternatives["label-shift"].estimate)
-    assert "believe the label-shift estimate" in repr(result)
+    assert "use the label-shift estimate" in repr(result)
     assert "p = " in result.verdict
     moved, labels = bag(300, [0.2, 0.5, 0.3], rng, sharpened)
     result = q.estimate_posteriors(moved, labelled=(np.arange(150), labels[:150]))

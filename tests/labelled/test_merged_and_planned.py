@@ -98,7 +98,7 @@ def test_a_width_that_the_bag_cannot_reach() -> None:
     plan = kdey.plan_labels(fitted(), 0.05, posteriors=p)
     assert not plan.reachable
     assert plan.n_labels == 60
-    assert "larger bag" in plan.verdict
+    assert "larger sample" in plan.verdict
 
 
 def test_bad_plans_are_refused() -> None:

@@ -14,7 +14,7 @@ import kdey
 ROOT = Path(__file__).parents[2]
 CONSTRAINTS = ROOT / ".ci" / "constraints.txt"
 #: The extras that make up the development environment.
-DEVELOPMENT = ("dev", "test", "lint", "docs", "cli", "data", "excel", "optuna", "plot", "save")
+DEVELOPMENT = ("dev", "test", "lint", "docs", "cli", "data", "excel", "plot", "save")
 
 
 @pytest.fixture(scope="module")

@@ -403,24 +403,10 @@ def test_a_problem_is_no_part_of_a_model(model: Path) -> None:
         assert "must not name" in refused(path)
 
 
-@pytest.mark.parametrize(
-    ("name", "fields", "reason"),
-    [
-        ("GivenBags", {"given": {"array": 0}, "prevalences": {"array": 0}}, "must not name"),
-        (
-            "LabelledBags",
-            {"bags": {"array": 0}, "prevalences": {"array": 0}, "classes": {"array": 0}},
-            "must not name",
-        ),
-        ("AtPrevalences", {"prevalences": {"array": 0}}, "plain numbers"),
-        ("AtPrevalences", {"prevalences": {"list": [{"array": 0}] * 9}}, "plain numbers"),
-        ("DirichletProtocol", {"concentration": {"scalar": 0}}, "plain numbers"),
-    ],
-)
-def test_a_protocol_of_many_bags_is_not_made(
-    model: Path, name: str, fields: dict[str, Any], reason: str
-) -> None:
+@pytest.mark.parametrize("name", ["GivenBags", "AtPrevalences", "DirichletProtocol"])
+def test_a_protocol_of_many_bags_is_not_made(model: Path, name: str) -> None:
     """A million ones take no space in the file, and 90 bytes each as a row of Python numbers."""
+    fields = {"prevalences": {"list": [{"array": 0}] * 9}}
     protocol = {"dataclass": f"kdey.evaluation.protocols:{name}", "fields": fields}
     node = json.loads(tree_of("counting:PCC")) | {"state": {"model_": protocol}}
     path = crafted(
@@ -431,7 +417,7 @@ def test_a_protocol_of_many_bags_is_not_made(
         },
     )
     with at_most(50 << 20):
-        assert reason in refused(path)
+        assert "must not name" in refused(path)
 
 
 def test_a_trial_is_not_made_of_giant_parameters(model: Path) -> None:

@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from sklearn.linear_model import LogisticRegression
 
-from kdey import APP, CC, PACC, GridSearchQ, KDEyML, evaluate, make_report
-from kdey.intervals.region import region_from_covariance
+from kdey import APP, CC, PACC, KDEyML, evaluate, make_report
 from kdey.metrics import absolute_error
 from kdey.plots import (
     BiasDisplay,
@@ -22,14 +20,10 @@ from kdey.plots import (
     ErrorByShiftDisplay,
     IntervalsDisplay,
     PrevalenceOverTimeDisplay,
-    RegionDisplay,
     ReliabilityDisplay,
-    SensitivityDisplay,
-    SimplexDisplay,
     TuningDisplay,
     write_figures,
 )
-from kdey.plots.estimate_displays import region_border
 from kdey.plots.method_displays import binned
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -182,85 +176,9 @@ def test_bias(results: Any) -> None:
         np.testing.assert_allclose(medians(boxes), np.median(errors[name], axis=0), atol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::kdey.evaluation.searches.GridEdgeWarning")
-def test_sensitivity_of_a_search(data: tuple[Any, Any]) -> None:
-    grid = {"bandwidth": [0.3, 0.01, 0.1], "kernel": ["gaussian", "aitchison"]}
-    search = GridSearchQ(
-        KDEyML(LogisticRegression(), shrinkage=0.01), grid, protocol=APP(10, 40, random_state=0)
-    ).fit(*data)
-    ax = drawn(SensitivityDisplay.from_search(search, "bandwidth", by="kernel"))
-    found = lines(ax)
-    for kernel in grid["kernel"]:
-        expected = sorted(
-            (line["bandwidth"], -score)
-            for line, score in zip(
-                search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
-            )
-            if line["kernel"] == kernel
-        )
-        np.testing.assert_allclose(found[kernel], expected)
-    over_all = lines(drawn(SensitivityDisplay.from_search(search, "bandwidth")))["best"]
-    best = np.minimum(found["gaussian"][:, 1], found["aitchison"][:, 1])
-    np.testing.assert_allclose(over_all[:, 1], best)
-    with pytest.raises(ValueError, match="no parameter 'bins'"):
-        SensitivityDisplay.from_search(search, "bins")
-    with pytest.raises(ValueError, match="of one length"):
-        SensitivityDisplay.from_results("h", {"a": ([1, 2], [1])})
-
-
-def test_simplex(fitted: dict[str, Any], data: tuple[Any, Any]) -> None:
-    pytest.importorskip("mpltern")
-    display = SimplexDisplay.from_estimator(fitted["ML"], data[0][:60])
-    display.figure_.canvas.draw()
-    assert [ax.get_title() for ax in display.axes_][-1] == "bag"
-    assert len(display.axes_) == 4
-    counts = [len(points) for _, points in display.parts]
-    assert counts == [50, 50, 50, 60]
-    assert display.axes_[0].get_llabel() == "setosa"
-    two = KDEyML(bandwidth=0.1, kernel="gaussian").fit(data[0][:100], data[1][:100])
-    with pytest.raises(ValueError, match="3 classes"):
-        SimplexDisplay.from_estimator(two)
-    with pytest.raises(ValueError, match="axes must hold one"):
-        display.plot(axes=display.axes_[:2])
-
-
-def test_regions(fitted: dict[str, Any], data: tuple[Any, Any]) -> None:
-    pytest.importorskip("mpltern")
-    bags = {"few": data[0][:70], "many": np.repeat(data[0][:70], 10, axis=0)}
-    estimates = {name: fitted["ML"].estimate(X, check_fit=False) for name, X in bags.items()}
-    display = RegionDisplay.from_estimates(estimates, truth=[0.7, 0.3, 0.0])
-    display.figure_.canvas.draw()
-    few, many = (patch.get_path().vertices for patch in display.ax_.patches[:2])
-    assert np.ptp(few, axis=0).min() > np.ptp(many, axis=0).min() > 0
-    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert legend == ["few, 95 % region", "many, 95 % region", "labels"]
-    assert display.ax_.get_llabel() == "setosa"
-    single = RegionDisplay.from_estimate(estimates["few"], ax=display.ax_)
-    assert single.ax_ is display.ax_
-    merged = estimates["few"].merge({"a": ["setosa", "virginica"], "b": ["versicolor"]})
-    with pytest.raises(ValueError, match=r"regions are drawn for 3 classes.*have 2"):
-        RegionDisplay.from_estimate(merged)
-    with pytest.raises(ValueError, match="must have the same classes"):
-        RegionDisplay({"all": estimates["few"], "merged": merged}).plot()
-    with pytest.raises(ValueError, match="at least one estimate"):
-        RegionDisplay({}).plot()
-
-
-def test_points_lie_in_the_corner_of_their_class(fitted: dict[str, Any]) -> None:
-    pytest.importorskip("mpltern")
-    corners = [(str(i), np.tile(np.eye(3)[i], (5, 1))) for i in range(3)]
-    display = SimplexDisplay(corners, ["left", "right", "top"]).plot()
-    places = [ax.collections[-1].get_offsets().mean(axis=0) for ax in display.axes_]
-    assert places[0][0] < places[2][0] < places[1][0]
-    assert places[2][1] > max(places[0][1], places[1][1])
-
-
-def test_missing_libraries_are_named(
-    fitted: dict[str, Any], data: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+def test_a_missing_library_is_named(
+    fitted: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "mpltern", None)
-    with pytest.raises(ImportError, match=r"mpltern: pip install 'kdey\[plot\]'"):
-        SimplexDisplay.from_estimator(fitted["ML"])
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"matplotlib: pip install 'kdey\[plot\]'"):
         ReliabilityDisplay.from_estimator(fitted["ML"])
@@ -276,43 +194,6 @@ def test_displays_draw_on_given_axes(results: Any, fitted: dict[str, Any]) -> No
     assert plt.get_fignums() == [figure.number]
     with pytest.raises(ValueError, match="chosen nothing"):
         TuningDisplay.from_estimator(fitted["ML"])
-
-
-def test_the_border_of_a_region_is_its_border() -> None:
-    inside = np.array([0.05, 0.35, 0.6])
-    covariance = 0.0004 * (np.diag(inside) - np.outer(inside, inside)) * 9
-    region = region_from_covariance(inside, covariance, 1e9, 0.95)
-    border = region_border(region, inside)
-    assert border is not None
-    np.testing.assert_allclose(border.sum(axis=1), 1)
-    nearer, farther = (inside + f * (border - inside) for f in (0.999, 1.001))
-    assert np.all(region.contains(nearer))
-    within = (farther >= 0).all(axis=1)
-    assert within.sum() > 60
-    assert not np.any(region.contains(farther[within]))
-    assert region_border(region, np.array([0.9, 0.05, 0.05])) is None
-
-
-def test_a_region_at_the_border_of_the_simplex_stays_inside_it() -> None:
-    inside = np.array([0.6, 0.4, 0.0])
-    covariance = 0.001 * np.array([[1.0, -0.9, -0.1], [-0.9, 1.0, -0.1], [-0.1, -0.1, 0.2]])
-    border = region_border(region_from_covariance(inside, covariance, 1e9, 0.95), inside)
-    assert border is not None
-    assert border.min() >= 0
-    assert border[:, 2].max() > 0.01
-
-
-def test_the_border_of_a_region_at_an_edge_holds_all_of_it() -> None:
-    """No sliver along the edge is left out: the area of the polygon is the region's volume."""
-    inside = np.array([0.6, 0.4, 0.0])
-    covariance = 0.003 * np.array([[1.0, -0.9, -0.1], [-0.9, 1.0, -0.1], [-0.1, -0.1, 0.2]])
-    region = region_from_covariance(inside, covariance, 1e9, 0.95)
-    border = region_border(region, inside)
-    assert border is not None
-    x, y = border[:, 0], border[:, 1]
-    # The simplex has area 1/2 in the plane of the first two shares.
-    area = abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1)))
-    assert area == pytest.approx(region.volume(100_000), rel=0.02)
 
 
 def test_a_report_becomes_figures_in_files(

@@ -9,7 +9,6 @@ from hypothesis import given, settings, strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 import kdey
-from kdey.plots import SimplexDisplay
 from kdey.posteriors import predict_posteriors
 
 CLASSES = np.array(["cat", "dog", "fish"])
@@ -59,7 +58,6 @@ MODEL_DOORS = {
     "sample_posterior": lambda q, P: (
         kdey.sample_posterior(q, posteriors=P, min_ess=50, random_state=0).population
     ),
-    "SimplexDisplay": lambda q, P: SimplexDisplay.from_estimator(q, posteriors=P).parts[-1][1],
     "adapt_posteriors": lambda q, P: kdey.adapt_posteriors(
         P, q.prevalence_, [0.2, 0.3, 0.5], classes=q.classes_
     ),

@@ -36,10 +36,8 @@ def test_the_clearest_come_first_and_findings_are_named() -> None:
     rows = differences_of(ROWS, ["shop"])
     assert [r.keys for r in rows] == [{"shop": "y"}, {"shop": "z"}, {"shop": "x"}]
     assert [r.is_finding for r in rows] == [True, True, False]
-    first, second, *_ = comparisons_answer(rows)
-    assert first.startswith("2 of 3 differences are larger than chance explains")
-    assert "“a” has 20.0 points less in y than in rest" in second
-    (nothing,) = comparisons_answer(differences_of(ROWS[:1], ["shop"]))
+    assert comparisons_answer(rows).startswith("2 of 3 differences are larger than chance explains")
+    nothing = comparisons_answer(differences_of(ROWS[:1], ["shop"]))
     assert nothing.startswith("None of 1 differences")
 
 

@@ -37,9 +37,9 @@ HOSTILE = (
 )
 #: Elements that the pages themselves are made of; a name must not add another.
 _ELEMENTS = (
-    "a b body button caption circle dd desc div dl dt figcaption figure footer g h1 h2 h3 head "
-    "header html input label li line link main meta nav option p path polygon polyline rect script "
-    "section select span strong style sup svg table tbody td text th thead title tr tspan ul"
+    "a b body button caption dd div dl dt fieldset figcaption figure footer h1 h2 h3 head header "
+    "html input label legend li link main meta nav option p path script section select span strong "
+    "style sup svg table tbody td text th thead title tr ul"
 )
 KNOWN = frozenset(_ELEMENTS.split())
 
@@ -113,8 +113,12 @@ def test_a_report_shows_them_as_they_are(name: str, time: str | None) -> None:
     )
     report = replace(report, settings={name: name})
     seen = assert_harmless(report.html())
-    assert seen.tags.count("script") == 1
-    assert seen.tags.count("title") > 1  # of the page and of its drawings
+    kinds = [
+        kind for name, kind in seen.attributes if (name, kind[:12]) == ("type", "application/")
+    ]
+    assert set(kinds) == {"application/json"}
+    assert seen.tags.count("script") == len(kinds) + 1  # data of the tables, and the one that runs
+    assert seen.tags.count("title") == 1
     assert name in seen.text
     shown = Seen(report._repr_html_())
     assert shown.tags == ["iframe"]
@@ -127,14 +131,15 @@ def test_files_in_a_report_hold_the_very_names(name: str) -> None:
     pytest.importorskip("jinja2")
     _, estimate = fitted(name)
     page = make_report(estimate, groups(name), by=[f"by {name}"]).html()
-    found = {
-        kind: base64.b64decode(data).decode("utf-8")
-        for kind, data in re.findall(r"data:([a-z/]+)[^,]*;base64,([A-Za-z0-9+/=]+)", page)
-    }
-    assert json.loads(found["application/json"])["estimate"]["classes"][0] == f"{name}0"
-    rows = list(csv.DictReader(io.StringIO(found["text/csv"], newline="")))
-    assert rows[0]["class"] == f"{name}0"
-    assert rows[0][f"by {name}"] == f"{name} 0"
+    files = re.findall(r'download="(.+?)" href="data:[^,]*;base64,([A-Za-z0-9+/=]+)', page)
+    found = {file: base64.b64decode(data).decode("utf-8") for file, data in files}
+    assert json.loads(found["report.json"])["estimate"]["classes"][0] == f"{name}0"
+    for file, record in {
+        "classes.csv": {"class": f"{name}0"},
+        "groups.csv": {"class": f"{name}0", f"by {name}": f"{name} 0"},
+    }.items():
+        first = next(csv.DictReader(io.StringIO(found[file], newline="")))
+        assert record.items() <= first.items()
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -169,14 +174,12 @@ def test_tables_of_experiments_show_them_as_they_are(name: str) -> None:
 @pytest.mark.parametrize("name", [r"$\frac{$", "$", "_hidden", r"a\$b", "100 $ to 200 $"])
 def test_plots_draw_them_as_they_are(name: str) -> None:
     plt = pytest.importorskip("matplotlib.pyplot")
-    pytest.importorskip("mpltern")
-    from kdey.plots import IntervalsDisplay, PrevalenceOverTimeDisplay, SimplexDisplay
+    from kdey.plots import IntervalsDisplay, PrevalenceOverTimeDisplay
 
-    q, estimate = fitted(name)
+    _, estimate = fitted(name)
     over_time = PrevalenceOverTimeDisplay.from_results(groups(name), time="week")
     shown = [
         IntervalsDisplay.from_estimate(estimate).figure_,
-        SimplexDisplay.from_estimator(q).figure_,
         over_time.figure_,
     ]
     for figure in shown:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import sys
 import threading
 import time
@@ -20,7 +22,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 import kdey
 from kdey import Quantifier
 from kdey.native import run_in_threads
-from kdey.stacking import FitProgress, MemberWarning
+from kdey.stacking import MemberWarning
 from kdey.stacking.pooled_classifier import pool_of
 
 
@@ -130,23 +132,45 @@ def test_what_a_limit_will_drop_is_fitted_once(
     assert len(fits.read_text().splitlines()) == 1 + 3
 
 
+def test_forests_of_folds_are_judged_and_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    held, judged = [], []
+    real = kdey.stacking.cross_fit
+
+    def watched(*given: Any, judge: Any, **asked: Any) -> Any:
+        def watch(model: Any, seconds: float) -> None:
+            judged.append(model)
+            judge(model, seconds)
+
+        held.append(real(*given, judge=judge and watch, **asked))
+        return held[-1]
+
+    monkeypatch.setattr(kdey.stacking, "cross_fit", watched)
+    Quantifier(effort="low", time_limit=600, random_state=0).fit(*data())
+    assert [fit.fold_models and len(fit.fold_models) for fit in held] == [3, None, 3]
+    assert [type(model) for model in judged[:1]] == [ExtraTreesClassifier]
+
+
 def _pickled(models: Any) -> int:
     if isinstance(models, list | tuple):
         return sum(map(_pickled, models))
     return len(getattr(models, "ballast_", b""))
 
 
-def test_a_fit_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+def test_a_fit_goes_on_where_it_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     X, y = data()
     fits = tmp_path / "fits"
     classifiers = {"counted": Counted(str(fits)), "bayes": GaussianNB()}
 
-    def stop(step: FitProgress) -> None:
+    def stop(*record: Any) -> None:
         raise KeyboardInterrupt
 
     q = Quantifier(classifiers, effort="low")
-    with pytest.raises(KeyboardInterrupt):
-        q.fit(X, y, progress=stop, cache=tmp_path / "cache")
+    with monkeypatch.context() as patch:
+        patch.setattr(kdey.stacking.logger, "info", stop)
+        with pytest.raises(KeyboardInterrupt):
+            q.fit(X, y, cache=tmp_path / "cache")
     assert not hasattr(q, "classes_")
     n_fits = len(fits.read_text().splitlines())
     again = Quantifier(classifiers, effort="low").fit(X, y, cache=tmp_path / "cache")
@@ -201,17 +225,15 @@ def test_damaged_files_of_the_cache_are_fitted_again(tmp_path: Path) -> None:
     assert again.predict(X) == pytest.approx(q.predict(X))
 
 
-def test_progress_names_each_classifier() -> None:
+def test_finished_classifiers_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     X, y = data()
-    steps: list[FitProgress] = []
     classifiers = {"linear": LogisticRegression(), "bayes": GaussianNB()}
-    Quantifier(classifiers, effort="low").fit(X, y, progress=steps.append)
-    assert [(step.step, step.done, step.total) for step in steps] == [
-        ("linear", 1, 2),
-        ("bayes", 2, 2),
-    ]
-    assert steps[0].seconds_left > 0
-    assert steps[1].seconds_left == 0
+    with caplog.at_level(logging.INFO, "kdey"):
+        Quantifier(classifiers, effort="low").fit(X, y)
+    first, last = caplog.messages
+    done = r"done after \d+\.\d s"
+    assert re.fullmatch(rf"linear: {done} \(1 of 2 classifiers\), about \d+ s left", first)
+    assert re.fullmatch(rf"bayes: {done} \(2 of 2 classifiers\)", last)
 
 
 def test_frozen_classifiers_are_used_as_they_are() -> None:

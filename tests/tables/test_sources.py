@@ -164,6 +164,19 @@ def duckdb_relation(folder: Path) -> Any:
     return connection.sql(f"select * from '{folder / 'rows.parquet'}'")
 
 
+def in_decimals() -> pl.DataFrame:
+    return ROWS.with_columns(pl.col("x").cast(pl.Decimal(12, 6)))
+
+
+def own_type(_: Path) -> pa.RecordBatchReader:
+    """Return a stream whose numbers have a type of their own, as NUMERIC of PostgreSQL has."""
+    table = ROWS.to_arrow()
+    texts = pa.array(ROWS["x"].cast(pl.String).to_list(), pa.string())
+    numeric = pa.opaque(pa.string(), "numeric", "PostgreSQL")
+    column = pa.ExtensionArray.from_storage(numeric, texts)
+    return table.set_column(0, "x", column).to_reader()
+
+
 def adbc_cursor(folder: Path) -> Any:
     dbapi = pytest.importorskip("adbc_driver_sqlite.dbapi")
     with sqlite3.connect(folder / "rows.db") as database:
@@ -197,6 +210,10 @@ SOURCES: dict[str, Callable[[Path], Any]] = {
     "dataset": lambda folder: ds.dataset(in_hive(folder, "pq"), partitioning="hive"),
     "record batches": lambda _: ROWS.to_arrow().to_reader(max_chunksize=50),
     "stream": lambda _: Stream(ROWS.to_arrow()),
+    "scanner": lambda _: ds.dataset(ROWS.to_arrow()).scanner(),
+    "decimals": lambda _: in_decimals().to_arrow(),
+    "decimals, lazily": lambda _: in_decimals().lazy(),
+    "type of its own": own_type,
     "Delta Lake": lambda _: SimpleNamespace(
         to_pyarrow_dataset=lambda: ds.InMemoryDataset(ROWS.to_arrow())
     ),

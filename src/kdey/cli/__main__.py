@@ -19,14 +19,13 @@ from kdey.cli.terminal import endings
 COMMANDS = {
     "check": ("fit_commands", "Show what the columns of a labelled table are taken for."),
     "fit": ("fit_commands", "Fit on a labelled table and write a model file."),
-    "estimate": ("model_commands", "Estimate the prevalences of a table, or of its groups."),
+    "estimate": ("model_commands", "Estimate the shares in a table, or in each of its groups."),
     "compare": ("model_commands", "Compare the groups or periods of a table: did it change?"),
-    "monitor": ("model_commands", "Add a period to a history, and ring alarms."),
-    "report": ("model_commands", "Write one HTML page on the prevalences of a table."),
-    "audit": ("audit_command", "Say what decided labels are worth, by a few labels of people."),
+    "monitor": ("model_commands", "Add a period to a history, and raise alarms."),
+    "report": ("model_commands", "Write one HTML page on the shares in a table."),
+    "audit": ("audit_command", "Compare a judge's labels with a few labels of people."),
     "inspect": ("model_commands", "Show what a model file holds."),
-    "evaluate": ("fit_commands", "Compare methods on bags of a labelled table."),
-    "select": ("fit_commands", "Find the best settings of a method on a labelled table."),
+    "evaluate": ("fit_commands", "Compare methods on samples drawn from a labelled table."),
     "demo": ("data_commands", "Compare methods on dry beans, or write tables to try."),
     "data": ("data_commands", "List, fetch, locate and check the data sets of the paper."),
 }
@@ -77,7 +76,7 @@ class LazyGroup(click.Group):
 )
 @click.version_option(library.__version__)
 def kdey() -> None:
-    """Estimate class prevalences in unlabelled data."""
+    """Estimate the share of each class in unlabelled data."""
 
 
 if __name__ == "__main__":

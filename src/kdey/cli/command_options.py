@@ -1,7 +1,7 @@
 """Options that several commands share, and what they stand for.
 
-How a table is written, labelled tables, groups, designs, comparisons, protocols, and a TOML file
-with options. What is fitted is in ``fit_commands``.
+How a table is written, labelled tables, groups, designs, comparisons and protocols. What is fitted
+is in ``fit_commands``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdey.cli.terminal import CONFIG, Command, in_options, say
+from kdey.cli.terminal import Command, in_options, say
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -394,7 +394,7 @@ def survey_options(command: Command) -> Command:
             "--label-noise-bound",
             multiple=True,
             help="As --label-noise, but the largest share possible: estimates stay, and intervals "
-            "hold for all noise up to it.",
+            "allow for all noise up to it.",
         ),
         click.option(
             "--merge",
@@ -413,7 +413,7 @@ def labelled_options(command: Command) -> Command:
         click.option(
             "--labelled",
             help="Column with the labels of some rows, a random draw of each group; the other "
-            "cells are empty. Shows three estimates side by side, and which to believe.",
+            "cells are empty. Shows three estimates side by side, and says which to use.",
         ),
         click.option(
             "--selection",
@@ -567,9 +567,9 @@ def protocol_options(command: Command) -> Command:
             "--protocol",
             type=click.Choice(list(PROTOCOLS)),
             default="app",
-            help="app: prevalences uniform on the simplex; npp: bags as the table is.",
+            help="app: samples of every mix (uniform on the simplex); npp: mixes as in the table.",
         ),
-        click.option("--bags", default=200, help="Number of bags."),
+        click.option("--bags", default=200, help="Number of samples."),
         click.option("--bag-size", default=100),
     )
 
@@ -582,54 +582,3 @@ def make_protocol(options: dict[str, Any]) -> BagProtocol:
         n_bags=options["bags"], bag_size=options["bag_size"], random_state=options["seed"]
     )
     return protocol
-
-
-def read_config(ctx: click.Context, _: click.Parameter, path: str | None) -> str | None:
-    """Make the entries of a TOML file the defaults of the command's options."""
-    if path is None:
-        return None
-    import tomllib
-
-    from kdey._io import open_regular
-
-    try:
-        with open_regular(path) as stream:
-            entries = tomllib.load(stream)
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise click.UsageError(f"{path}: {error}") from None
-    except RecursionError:
-        raise click.UsageError(f"{path}: its values are nested too deeply") from None
-    known = {
-        option.name: option for option in ctx.command.params if isinstance(option, click.Option)
-    }
-    defaults = {}
-    for key, value in entries.items():
-        name = key.replace("-", "_")
-        if name not in known or name == "config":
-            raise click.UsageError(
-                f"{path}: no option {key!r}; known are {', '.join(sorted(set(known) - {'config'}))}"
-            )
-        defaults[name] = _option_value(value, known[name].multiple)
-    ctx.default_map = {**(ctx.default_map or {}), **defaults}
-    ctx.meta[CONFIG] = path
-    return path
-
-
-def _option_value(value: Any, several: bool) -> Any:
-    """Return a TOML value as the command line would give it."""
-    if isinstance(value, dict):  # a table of settings: name=value, repeated
-        return tuple(f"{key}={item!r}" for key, item in value.items())
-    if several:
-        return tuple(str(item) for item in value) if isinstance(value, list) else (str(value),)
-    return value
-
-
-config_option = click.option(
-    "--config",
-    is_eager=True,
-    expose_value=False,
-    callback=read_config,
-    help="TOML file with these options by name; the command line wins.",
-)

@@ -1,4 +1,4 @@
-"""Commands on a labelled table: ``kdey check``, ``fit``, ``evaluate`` and ``select``.
+"""Commands on a labelled table: ``kdey check``, ``fit`` and ``evaluate``.
 
 What is fitted is named here: methods, classifiers, and the options of a pool of them.
 """
@@ -15,9 +15,7 @@ import click
 
 from kdey.cli.command_options import (
     check_columns,
-    config_option,
     label_options,
-    literal,
     make_protocol,
     names,
     open_table,
@@ -36,18 +34,17 @@ from kdey.cli.terminal import (
     output_options,
     printable,
     say,
+    saying_what_is_logged,
 )
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sklearn.pipeline import Pipeline
 
-    from kdey import GridSearchQ
     from kdey.evaluation.evaluating import Results
     from kdey.quantifiers import AggregativeQuantifier
     from kdey.quantifiers.base import BaseQuantifier
     from kdey.quantifiers.quantifier import Quantifier
-    from kdey.stacking import FitProgress
     from kdey.tables.schema import TableSchema
     from kdey.tables.training import TrainingTable
 
@@ -263,23 +260,8 @@ def fit_pool(
     folder = options["resume"]
     if folder is not None:
         say(f"finished classifiers are kept in {folder} as pickles, which can run code when read")
-    return quantifier.fit(
-        *(training.X, training.y),
-        **training.drawn,
-        progress=lambda step: say(progress_line(step)),
-        cache=folder,
-    )
-
-
-def progress_line(progress: FitProgress) -> str:
-    """Return how far a fit is, and how long it may take."""
-    line = (
-        f"{progress.step}: done after {progress.seconds:.1f} s "
-        f"({progress.done} of {progress.total} classifiers)"
-    )
-    if progress.done == progress.total:
-        return line
-    return f"{line}, about {max(1, round(progress.seconds_left))} s left"
+    with saying_what_is_logged():
+        return quantifier.fit(training.X, training.y, **training.drawn, cache=folder)
 
 
 #: Width of the screen, and rows of the quick fit.
@@ -423,7 +405,6 @@ def _some_rows(training: TrainingTable, seed: int) -> tuple[Any, Any]:
     "was stopped. The files are pickles, which can run code when read: use a folder that nobody "
     "else can write to.",
 )
-@config_option
 @click.option(
     "--fold-models/--no-fold-models",
     default=None,
@@ -623,65 +604,3 @@ def _evaluate_fitted(
     import kdey
 
     return kdey.evaluate(fitted, X, y, make_protocol(options), metrics=names(options["metrics"]))
-
-
-@click.command()
-@click.argument("table")
-@label_options
-@method_option("kdey-ml")
-@click.option(
-    "--grid",
-    multiple=True,
-    required=True,
-    help="name=value,value,... such as bandwidth=0.05,0.1 or classifier.C=0.1,1; repeat.",
-)
-@click.option("--metric", default="ae")
-@click.option("--model", "model", help="Model file to write the best to.")
-@protocol_options
-@model_options
-@output_options
-@guarded
-def select(table: str, **options: Any) -> None:
-    """Try settings of a method on validation bags; the best is fitted on the whole TABLE."""
-    outputs = (options["output"], options["format"]), (options["model"], "model")
-    check_outputs((table,), *outputs)
-    training = read_labelled(table, options)
-    search = _search(training, options)
-    if options["model"]:
-        from kdey import save
-
-        save(search.best_estimator_, options["model"])
-        say(f"wrote {options['model']}")
-    deliver(search.to_frame("pyarrow"), options["format"], options["output"], options["digits"])
-    best_params = ", ".join(f"{name}={value}" for name, value in search.best_params_.items())
-    say(f"best: {best_params.replace('__classify__', '.')}")
-
-
-def _search(training: TrainingTable, options: dict[str, Any]) -> GridSearchQ:
-    from kdey import GridSearchQ
-
-    name = options["method"]
-    parameters = classification(name, options, training.schema)
-    method = make_method(name, parameters, {}, options["seed"], options["jobs"])
-    search = GridSearchQ(
-        method,
-        _grid(options["grid"]),
-        scoring=options["metric"],
-        protocol=make_protocol(options),
-        refit=True,
-        random_state=options["seed"],
-        n_jobs=options["jobs"],
-    )
-    return search.fit(training.X, training.y)
-
-
-def _grid(texts: tuple[str, ...]) -> dict[str, list[Any]]:
-    """Return the grid of ``name=value,value`` options, ``classifier.`` leading to its settings."""
-    grid = {}
-    for text in texts:
-        name, equals, values = text.partition("=")
-        if not equals or not values.strip():
-            raise click.UsageError(f"--grid takes name=value,value,..., got {text!r}")
-        path = name.strip().replace("classifier.", "classifier__classify__", 1)
-        grid[path] = [literal(value.strip()) for value in values.split(",")]
-    return grid

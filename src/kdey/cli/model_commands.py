@@ -99,25 +99,25 @@ def _load(model: str, jobs: int) -> AggregativeQuantifier:
     default="population",
     help="Intervals for the population behind a group, or for this very group.",
 )
-@click.option("--shrink", is_flag=True, help="Small groups lean on the others.")
+@click.option("--shrink", is_flag=True, help="Small groups borrow from the others.")
 @click.option(
     "--shrink-within",
     metavar="KEY",
-    help="Groups lean on those with the same value of this key column, and these on all.",
+    help="Groups borrow from those with the same value of this key column, and these from all.",
 )
 @click.option(
     "--shrink-covers",
     type=click.Choice(["each-group", "average-group"]),
     default="each-group",
-    help="Intervals of groups that lean on others hold for each of them, or on average.",
+    help="Whether intervals of groups that borrow are right for each of them, or on average.",
 )
-@click.option("--smooth", is_flag=True, help="Periods (--time) lean on their neighbours.")
+@click.option("--smooth", is_flag=True, help="Periods (--time) borrow from their neighbours.")
 @click.option("--wide", is_flag=True, help="One row per group instead of one per group and class.")
 @click.option(
     "--drift",
     type=click.FloatRange(min=1.0),
     metavar="FACTOR",
-    help="Add limits that hold if the classes themselves have changed by up to this factor.",
+    help="Add the ends of intervals that allow for classes changed by up to this factor.",
 )
 @click.option("--level", default=0.01, help="Fit p-values up to it are poor.")
 @click.option("--fail-on-misfit", is_flag=True, help="Exit with code 1 where a group does not fit.")
@@ -156,12 +156,12 @@ _DRIFT = frozenset(("drift_low", "drift_high"))
 
 
 def _with_drift(table: pa.Table, groups: Estimates, factor: float) -> pa.Table:
-    """Return a table of groups and classes with the limits under drift beside the others."""
+    """Return a table of groups and classes with the intervals under drift beside the others."""
     from kdey.intervals.drift import drift_intervals_of_bags
 
     low, high, reason = drift_intervals_of_bags(groups, factor)
     if reason is not None:
-        say(f"some groups have no limits under drift: {reason}")
+        say(f"some groups have no interval under drift: {reason}")
     place = table.column_names.index("high") + 1
     for name, values in (("drift_high", high), ("drift_low", low)):
         table = table.add_column(place, name, [values.ravel()])
@@ -178,12 +178,9 @@ def _estimate_groups(
     from kdey.intervals.display import check_key_names
 
     request = Request.of(**asked_of(options, quantifier.classes_))
-    check_key_names(
-        request.grouping.names,
-        request.merging(quantifier.classes_).names,
-        wide=options["wide"],
-        labelled=request.labelled is not None,
-    )
+    if options["wide"]:  # said before the work, not after it
+        classes = request.merging(quantifier.classes_).names
+        check_key_names(request.names, classes, labelled=request.labelled is not None)
     # Reading and solving each count a row once.
     with progress(2 * (file.n_rows or 0), "rows", "auto" if file.n_rows else False) as shown:
         groups = estimate_table(
@@ -254,6 +251,7 @@ def _group_name(keys: Iterable[str], values: Iterable[Any]) -> str:
 @click.argument("model")
 @click.argument("table")
 @group_options
+@survey_options
 @comparison_options
 @jobs_option
 @output_options
@@ -383,8 +381,8 @@ def _digest(path: Path) -> str:
 @click.option(
     "--groups", help="Column of groups: a history of each, with a joint chance of alarms."
 )
-@click.option("--above", multiple=True, help="CLASS=SHARE: ring where the share is above; repeat.")
-@click.option("--below", multiple=True, help="CLASS=SHARE: ring where the share is below; repeat.")
+@click.option("--above", multiple=True, help="CLASS=SHARE: alarm where the share is above; repeat.")
+@click.option("--below", multiple=True, help="CLASS=SHARE: alarm where the share is below; repeat.")
 @click.option(
     "--accuracy-below",
     type=float,
@@ -425,7 +423,7 @@ def monitor(model: str | None, table: str | None, **options: Any) -> None:
     --false-alarms, --fluctuation and --check-fit are kept with the history when it is created and
     may be left out later.
 
-    Exit codes: 0, no alarm rings at the periods that were sent; 1, one does; 2, refused, and the
+    Exit codes: 0, no alarm in the periods that were sent; 1, an alarm; 2, refused, and the
     history is as it was.
     """
     check_ending(options["history"], "parquet")

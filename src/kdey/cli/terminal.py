@@ -29,6 +29,7 @@ import ast
 import errno
 import functools
 import io
+import logging
 import os
 import re
 import shlex
@@ -254,8 +255,6 @@ def _is_open(descriptor: int) -> bool:
 _REWORDED = (
     (r"^cv: ", "cross-validation: "),
     (r"\b(\w+)='(\w+)'", r"\1=\2"),
-    (r"\. Set error_score=\w+ to see where\.$", ". Leave such values out of --grid."),
-    (r"widen the grid, or set extend=True$", "widen --grid"),
     (r"; raise max_iter or tol$", "; their estimates may be off by as much"),
     (r", with converged=False and gap=NaN$", " and marked as not converged"),
     (
@@ -318,6 +317,25 @@ def say(line: str) -> None:
     click.echo(printable(line), err=True)
 
 
+class _Saying(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage())
+
+
+@contextmanager
+def saying_what_is_logged() -> Iterator[None]:
+    """Say meanwhile what the library logs."""
+    logger, handler = logging.getLogger("kdey"), _Saying()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
 def printable(text: str) -> str:
     """Return a text with characters spelled out that a terminal would obey, or not show."""
     return text if text.isascii() and text.isprintable() else "".join(map(_spelled_out, text))
@@ -374,8 +392,6 @@ _ENDINGS = {
     "page": (".html", ".htm"),
     "model": (".kdey",),
 }
-#: Where a command keeps the path of its TOML file of options.
-CONFIG = "kdey.config"
 
 
 def check_outputs(inputs: Iterable[str | None], *outputs: tuple[str | None, str | None]) -> None:
@@ -399,8 +415,7 @@ def check_outputs(inputs: Iterable[str | None], *outputs: tuple[str | None, str 
     from kdey.tables.output import format_of
     from kdey.tables.sources import local_files
 
-    paths = (*inputs, click.get_current_context().meta.get(CONFIG))
-    read = [file for path in paths if path for file in (path, *local_files(path))]
+    read = [file for path in inputs if path for file in (path, *local_files(path))]
     written: list[str] = []
     for path, kind in outputs:
         if path is None:

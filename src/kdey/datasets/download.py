@@ -10,6 +10,7 @@ import csv
 import gzip
 import io
 import json
+import logging
 import re
 import shutil
 import time
@@ -36,6 +37,8 @@ from kdey.datasets.registry import (
     roots,
     sha256,
 )
+
+logger = logging.getLogger(__name__)
 
 #: URL and the file to write; raises OSError where the connection fails.
 Downloader = Callable[[str, Path], None]
@@ -343,6 +346,7 @@ def resume(url: str, part: Path) -> None:
     headers = {"Accept-Encoding": "identity"}
     if n_present:
         headers |= {"Range": f"bytes={n_present}-", "If-Range": tag.read_text()}
+    logger.info("%s: opening a connection", url)
     with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT) as response:
         try:
             size = _answered_size(response, n_present, tag)

@@ -16,7 +16,6 @@ from kdey.diagnostics.default_checks import (
     unchecked_scores,
     with_fit_checks,
 )
-from kdey.diagnostics.fold_models import keep_fold_models
 from kdey.diagnostics.identify import Identifiability, identifiability
 from kdey.diagnostics.performance import Performance, estimate_performance
 from kdey.diagnostics.planning import (
@@ -54,7 +53,6 @@ __all__ = [
     "full_check",
     "identifiability",
     "importance_weights",
-    "keep_fold_models",
     "plan_bag_size",
     "plan_labels",
     "score_histogram",

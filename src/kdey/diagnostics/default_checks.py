@@ -17,12 +17,12 @@ from kdey._display import muted
 from kdey._fingerprints import row_hashes
 from kdey.bags import Array, Bags, Indices
 from kdey.diagnostics.column_check import bin_counts, check_columns, unknown_share_bound
-from kdey.diagnostics.fold_models import one_model_each
 from kdey.diagnostics.score_check import (
     DEFAULT_CHECK_LEVEL,
     N_NULL,
     FitCheck,
     FitChecker,
+    one_model_each,
     sample_bags,
 )
 from kdey.intervals import Estimates

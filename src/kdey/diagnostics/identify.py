@@ -306,8 +306,10 @@ class Identifiability(Shown):
             (
                 text_column("width", percentages(columns["width"]), importance=9),
                 bar_column(columns["width"]),
-                text_column("of this bag", percentages(columns["width_bag"]), importance=6),
-                text_column("due to the bag", percentages(columns["bag_share"], 0), importance=3),
+                text_column("of this sample", percentages(columns["width_bag"]), importance=6),
+                text_column(
+                    "due to the sample", percentages(columns["bag_share"], 0), importance=3
+                ),
                 text_column("most like", map(str, columns["closest"]), numeric=False, importance=5),
                 text_column("affinity", [f"{a:.2f}" for a in columns["affinity"]], importance=5),
             ),
@@ -320,7 +322,7 @@ class Identifiability(Shown):
         widths = self.width()
         worst = int(widths.argmax())
         sentences = [
-            f"At a bag of {self.bag_size}, {self.confidence:.0%} intervals are expected to be "
+            f"In a sample of {self.bag_size}, {self.confidence:.0%} intervals are expected to be "
             f"{np.median(widths):.3f} wide (median), up to {widths[worst]:.3f} for class "
             f"{self.classes[worst]}."
         ]

@@ -56,7 +56,7 @@ from kdey._display import (
 from kdey.bags import Array, BagsLike, Indices, joined_clusters, offsets_of
 from kdey.intervals import Estimate, Estimates
 from kdey.intervals.analytic import AnalyticUncertainty
-from kdey.intervals.display import bag_names, in_library
+from kdey.intervals.display import bag_names, in_library, refuse_names
 from kdey.intervals.estimate import collect_estimates
 from kdey.intervals.moments import ClassRows, features, regularised, selected_rows, smoothed
 from kdey.intervals.profile import upper_quantile
@@ -117,7 +117,7 @@ class LabelledDecisions:
         rows = ClassRows(decided.astype(np.float32), offsets_of(counts), shares, each, clusters)
         if clusters is None:
             return rows.sizes
-        return rows.worth(rows.cluster_sums(decided), 1.0 - (self.recall**2).sum(axis=1))
+        return rows.worth(decided, 1.0 - (self.recall**2).sum(axis=1))
 
     @cached_property
     def covariances(self) -> Array:
@@ -297,11 +297,7 @@ class Performance(Shown):
         rows, keys = np.repeat(np.arange(n), k), self.estimates.keys
         if keys is None or not keys.columns:
             return make_frame({"bag": rows, **columns}, backend)
-        taken = [name for name in keys.columns if name in COLUMNS]
-        if taken:
-            raise ValueError(
-                f"key column {taken[0]!r} has the name of a column of the result: rename it"
-            )
+        refuse_names(keys.columns, COLUMNS)
         numbers = nw.from_dict(
             {name: as_column(values) for name, values in columns.items()},
             backend=keys.implementation,
@@ -635,7 +631,7 @@ def _checked_cost(cost: ArrayLike, k: int) -> Array:
 def _of_bag(
     estimates: Estimates, bag: int, known: LabelledDecisions, cost: Array | None
 ) -> tuple[Array, Array]:
-    """Return values and limits of measures (3, M), and of the confusion (3, k, k), of one bag."""
+    """Return measures (3, M) and the confusion (3, k, k) of one bag, with intervals."""
     shares, recall = estimates.estimate[bag], known.recall
     values, confusion = measures(shares, recall, cost), shares[:, None] * recall
     if not np.isfinite(shares).all():
@@ -734,7 +730,7 @@ class _Spread:
         slopes: Array,
         value_range: Array | None,
     ) -> tuple[Array, Array]:
-        """Return limits of measures, which contain the values.
+        """Return intervals of measures, which contain the values.
 
         Parameters
         ----------

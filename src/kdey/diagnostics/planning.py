@@ -108,19 +108,19 @@ def _count_columns(name: str, numbers: Array) -> tuple[OverviewColumn, ...]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SamplingPlan(Plan):
-    """The instances of a bag to label, for limits of a desired width.
+    """The instances of a bag to label, for intervals of a desired width.
 
     Attributes
     ----------
     classes : array of shape (k,)
     width : float
-        The desired width of the limits of every class.
+        The desired width of the interval of every class.
     positions : int64 array of shape (n,)
         Row numbers of the instances to label.
     selection : array of shape (n,)
         The probability with which each of them was chosen, for ``estimate(selection=...)``.
     expected_widths : array of shape (k,)
-        Width of the prediction-powered limits of each class, if the posteriors, adapted to the
+        Width of the prediction-powered interval of each class, if the posteriors, adapted to the
         bag, are calibrated.
     n_without_model : int
         Number of random labels that would be needed without the classifier, possibly more than
@@ -140,7 +140,7 @@ class SamplingPlan(Plan):
     def shown(self) -> tuple[OverviewColumn, ...]:
         """Return the expected widths."""
         widths = self.expected_widths
-        name = "expected width of limits"
+        name = "expected width of the interval"
         return text_column(name, percentages(widths), importance=9), bar_column(widths)
 
     def columns(self) -> dict[str, Any]:
@@ -157,12 +157,12 @@ class SamplingPlan(Plan):
         """The meaning of the plan, in a sentence or two."""
         if not self.reachable:
             return (
-                f"No number of labels of this bag gives limits of {self.width:g}: with all of "
-                f"them the widest is {self.expected_widths.max():.3g}. Use a larger bag."
+                f"No number of labels of this sample gives intervals of {self.width:g}: with all "
+                f"of them the widest is {self.expected_widths.max():.3g}. Use a larger sample."
             )
         return (
-            f"{self.n_labels:,} labels, of the instances in positions, give limits of "
-            f"{self.width:g} if the classifier is calibrated on this bag; labels alone need "
+            f"{self.n_labels:,} labels, of the items in positions, give intervals of "
+            f"{self.width:g} if the classifier is calibrated on this sample; labels alone need "
             f"about {self.n_without_model:,}. Pass the probabilities on: estimate(X, "
             "labelled=(plan.positions, labels), selection=plan.selection)."
         )
@@ -183,7 +183,7 @@ def plan_sample(
     points : array of shape (m, d)
     width : float in (0, 1)
     options : Options
-        Confidence, target and ``simultaneous`` of the limits.
+        Confidence, target and ``simultaneous`` of the intervals.
     seed : int
         Seed of the draw.
 
@@ -277,7 +277,7 @@ def draw_systematically(probabilities: Array, f: Array, seed: int) -> Indices:
 
 
 class Forecast:
-    """Widths of limits that can be foreseen from the predictions of a bag."""
+    """Widths of intervals that can be foreseen from the predictions of a bag."""
 
     def __init__(self, f: Array, options: Options) -> None:
         self.f, self.population = f, options.target == "population"
@@ -308,7 +308,7 @@ class Forecast:
         return _first(lambda n: self.widths(n).max() <= width, low, len(self.f))
 
     def fewest_alone(self, width: float) -> int:
-        """Return the number of random labels whose Wilson limits have a width."""
+        """Return the number of random labels whose Wilson interval has a width."""
         low, high = 1, 2
         while self._wilson(high) > width:
             low, high = high, 2 * high
@@ -358,8 +358,8 @@ class BagPlan(Plan):
 
     def shown(self) -> tuple[OverviewColumn, ...]:
         """Return the sizes, and the widths that remain."""
-        floors = text_column("width of an endless bag", percentages(self.floors), importance=4)
-        return *_count_columns("instances in the bag", self.bag_sizes), floors
+        floors = text_column("width of an endless sample", percentages(self.floors), importance=4)
+        return *_count_columns("items in the sample", self.bag_sizes), floors
 
     def columns(self) -> dict[str, Any]:
         """Return the sizes, and the widths that remain."""
@@ -379,10 +379,10 @@ class BagPlan(Plan):
     def verdict(self) -> str:
         """The meaning of the plan, in a sentence."""
         if self.reachable:
-            return f"A bag of about {self.bag_size:,.0f} gives intervals of {self.width:g}."
+            return f"A sample of about {self.bag_size:,.0f} gives intervals of {self.width:g}."
         worst = int(self.floors.argmax())
         return (
-            f"No bag gives intervals of {self.width:g} for every class: class "
+            f"No sample gives intervals of {self.width:g} for every class: class "
             f"{self.classes[worst]} stays at {self.floors[worst]:.3g} or wider because there are "
             "too few training labels (see plan_labels)."
         )
@@ -427,8 +427,8 @@ class LabelPlan(Plan):
         """The meaning of the plan, in a sentence."""
         if not self.reachable:
             return (
-                f"No number of labels gives intervals of {self.width:g}: the bag alone leaves "
-                f"{self.floor:.3g}. Use a larger bag (see plan_bag_size)."
+                f"No number of labels gives intervals of {self.width:g}: the sample alone leaves "
+                f"{self.floor:.3g}. Use a larger sample (see plan_bag_size)."
             )
         if not self.extra.any():
             return f"The present labels are enough for intervals of {self.width:g}."
@@ -527,7 +527,7 @@ def plan_labels(
     more labels also improve the classifier.
 
     With ``X`` or ``posteriors`` of a new bag, the plan says how many of its instances to label,
-    and which, for the prediction-powered limits of ``estimate(labelled=...)``; see
+    and which, for the prediction-powered intervals of ``estimate(labelled=...)``; see
     :mod:`kdey.diagnostics.planning`.
 
     Parameters
@@ -542,7 +542,7 @@ def plan_labels(
     posteriors : array-like of shape (m, k), optional
         Posteriors of a new bag, instead of X.
     confidence : float
-        Confidence of the limits of a new bag; without one it is that of the report.
+        Confidence of the intervals of a new bag; without one it is that of the report.
     random_state : int
         Seed of the draw of instances.
 

@@ -1,9 +1,9 @@
 """Comparing quantifiers: bags of known prevalences, errors, searches and tests of significance.
 
 ``protocols`` draw bags from labels; ``evaluating`` estimates them and judges by the errors of
-:mod:`kdey.metrics`; ``searches`` find settings (``base_search`` has what searches share and their
-log, ``stage_scoring`` how candidates are scored with every stage computed once); ``significance``
-says what of a difference is chance; and ``checks`` tries a quantifier of one's own.
+:mod:`kdey.metrics`; ``searches`` find settings (``stage_scoring`` has how candidates are scored,
+with every stage computed once); ``significance`` says what of a difference is chance; and
+``contract`` tries a quantifier of one's own.
 """
 
 from kdey.evaluation.contract import TrainingSummary, check_quantifier
@@ -18,7 +18,7 @@ from kdey.evaluation.protocols import (
     GridAPP,
     LabelledBags,
 )
-from kdey.evaluation.searches import GridEdgeWarning, GridSearchQ, OptunaSearchQ, RandomSearchQ
+from kdey.evaluation.searches import GridEdgeWarning, GridSearchQ, RandomSearchQ
 from kdey.evaluation.significance import (
     LEVELS,
     BestComparison,
@@ -51,7 +51,6 @@ __all__ = [
     "GridSearchQ",
     "LabelledBags",
     "MethodResults",
-    "OptunaSearchQ",
     "PairTest",
     "RandomSearchQ",
     "Results",

@@ -162,7 +162,7 @@ class Candidate:
 
 
 def make_candidates(
-    quantifier: QuantifierLike, settings: Iterable[Mapping[str, Any]], first: int = 0
+    quantifier: QuantifierLike, settings: Iterable[Mapping[str, Any]]
 ) -> list[Candidate]:
     """Return one candidate for each setting.
 
@@ -171,8 +171,6 @@ def make_candidates(
     quantifier : quantifier
         Cloned for each candidate.
     settings : iterable of mappings from parameter names to values
-    first : int
-        Number of the first candidate.
 
     Returns
     -------
@@ -187,7 +185,7 @@ def make_candidates(
     check_names(quantifier, {name: None for params in all_params for name in params})
     return [
         Candidate(number, params, _with_params(quantifier, params), fingerprint(params))
-        for number, params in enumerate(all_params, start=first)
+        for number, params in enumerate(all_params)
     ]
 
 

@@ -50,7 +50,7 @@ def family_rows_on(
     n_threads : int
         Native threads on the host.
     """
-    from kdey.gpu.bags import device_rows
+    from kdey.gpu.device_rows import device_rows
 
     form, likelihood = matching.device_form(maps[0]), matching.likelihood
     if form is None:

@@ -30,7 +30,7 @@ import torch
 from numpy.typing import NDArray
 
 from kdey.bags import Bags, Indices, offsets_of
-from kdey.gpu.bags import DeviceBags, DeviceRows, bag_log_means, kernel_means
+from kdey.gpu.device_rows import DeviceBags, DeviceRows, bag_log_means, kernel_means
 from kdey.gpu.sums import in_tiles
 from kdey.matching import (
     AnyMatching,

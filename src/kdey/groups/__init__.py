@@ -40,15 +40,13 @@ from kdey.groups.compare import (
     compare_scored,
     find_pairs,
 )
-from kdey.groups.request import Grouping, Request, period_numbers, period_starts, truncate
+from kdey.groups.request import Request, period_numbers, period_starts, truncate
 from kdey.groups.scoring import OnRows, TableScorer, engine_of, score
 from kdey.groups.table import GroupKeys, ScoredRows, ScoredTable, key_texts
 from kdey.intervals import Estimate, Estimates, difference
-from kdey.intervals.display import check_key_names
 from kdey.intervals.estimate import no_uncertainty
 from kdey.model import Fitted, model_of, place_of
 from kdey.options import Options
-from kdey.simplex import match_scores
 from kdey.status import (
     ALIKE,
     DOES_NOT_BELONG,
@@ -67,7 +65,6 @@ __all__ = [
     "Accumulator",
     "Comparisons",
     "GroupKeys",
-    "Grouping",
     "Pair",
     "Request",
     "ScoredRows",
@@ -80,7 +77,6 @@ __all__ = [
     "estimate_table",
     "find_pairs",
     "fits_on_cluster",
-    "match_scores",
     "predict_groups",
     "score",
     "truncate",
@@ -148,13 +144,13 @@ def predict_groups(
     confidence : float in (0, 1)
         Nominal coverage of the intervals.
     shrink : bool or str
-        Whether small groups lean on the others (partial pooling). The name of a key column: on the
-        groups with the same value of it, which lean on all. A group that is unlike the others keeps
-        its own estimate, and its status says so; intervals hold for each group, unless
-        ``options.shrink_covers`` says otherwise.
+        Whether small groups borrow from the others (partial pooling). The name of a key column:
+        from the groups with the same value of it, which borrow from all. A group that is unlike
+        the others keeps its own estimate, and its status says so; intervals are right for each
+        group, unless ``options.shrink_covers`` says otherwise.
     smooth : bool
-        Whether periods (``time``) lean on their neighbours. With ``every``, periods without data
-        between others get a row.
+        Whether periods (``time``) borrow from their neighbours. With ``every``, periods
+        without data between others get a row.
     options : Options, optional
         Everything else: ``min_size``, ``missing``, ``check_fit``, ``level``, ``target``,
         ``method``, ``strata``, ``date_format``, ``key_types``, ...; see :class:`kdey.Options`.
@@ -170,7 +166,7 @@ def predict_groups(
     --------
     kdey.compare_groups : Compare the groups of a table.
     kdey.make_report : Make a report as an HTML page.
-    kdey.Estimates : Prevalences of many bags with limits.
+    kdey.Estimates : Prevalences of many bags with intervals.
 
     Examples
     --------
@@ -225,13 +221,6 @@ def estimate_table(
     """
     model = model_of(quantifier)
     check_pooling(quantifier, request)
-    check_key_names(
-        request.grouping.names,
-        request.merging(model.classes).names,
-        wide=False,
-        labelled=request.labelled is not None,
-        pooled=request.is_pooled,
-    )
     if engine_of(source) is not None:
         found = ClusterTable.of(source, model, request)
         if not request.is_pooled:
@@ -270,8 +259,8 @@ def pool_groups(
     if not request.is_pooled:
         return separate
     assert table.rows.on_posteriors, "methods on features are refused"
-    if request.smooth and request.grouping.every is not None:
-        key_rows = add_missing_periods(table.keys, table.key_rows, request.grouping)
+    if request.smooth and request.every is not None:
+        key_rows = add_missing_periods(table.keys, table.key_rows, request.every)
         separate = with_empty(separate, len(table.keys) - len(separate), key_rows)
     if not (separate.size > 0).any():
         return separate
@@ -380,7 +369,7 @@ def _smoothed(
 ) -> Estimates:
     """Return estimates that lean on neighbouring periods."""
     sizes, groups = separate.size, table.keys.order()
-    series, times = series_and_times(table.keys, request.grouping)
+    series, times = series_and_times(table.keys, request.every)
     drawn = smooth_periods(
         templates,
         table.rows.points,
@@ -389,14 +378,8 @@ def _smoothed(
         random_state=request.options.random_state,
         n_threads=templates.n_threads,
     )
-    options, words = (
-        request.options,
-        {
-            JUMP: drawn.jumped,
-            NOT_CONVERGED: np.full(len(groups), not drawn.converged),
-        },
-    )
-    low, high = drawn.interval(options.tail(len(separate.classes)))
+    words = {JUMP: drawn.jumped, NOT_CONVERGED: np.full(len(groups), not drawn.converged)}
+    low, high = drawn.interval(request.options.tail(len(separate.classes)))
     return _filled(separate, groups, (drawn.estimate(), low, high), words)
 
 
@@ -441,7 +424,7 @@ def _filled(
     )
 
 
-def series_and_times(keys: GroupKeys, grouping: Grouping) -> tuple[Indices, Array]:
+def series_and_times(keys: GroupKeys, every: str | None) -> tuple[Indices, Array]:
     """Return the series of each group, and its time in periods.
 
     Groups that share all keys but the time are a series; one without a time stands alone. Without
@@ -455,8 +438,8 @@ def series_and_times(keys: GroupKeys, grouping: Grouping) -> tuple[Indices, Arra
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     series = np.array([numbers[name] for name in names], dtype=np.int64)
     instants = [value[-1] for value in values]
-    if grouping.every is not None:
-        return series, period_numbers(_as_times(instants), grouping.every).astype(np.float64)
+    if every is not None:
+        return series, period_numbers(_as_times(instants), every).astype(np.float64)
     times = _as_numbers(instants)
     order = np.lexsort((times, series))
     steps = np.diff(times[order])[series[order][1:] == series[order][:-1]]
@@ -489,7 +472,7 @@ def _as_numbers(values: Sequence[Any]) -> Array:
     )
 
 
-def add_missing_periods(keys: GroupKeys, key_rows: Frame, grouping: Grouping) -> Frame:
+def add_missing_periods(keys: GroupKeys, key_rows: Frame, every: str) -> Frame:
     """Add the periods between the first and the last of a series that have no data.
 
     Parameters
@@ -498,16 +481,14 @@ def add_missing_periods(keys: GroupKeys, key_rows: Frame, grouping: Grouping) ->
         Changed in place: it gets the new groups.
     key_rows : narwhals frame
         Keys of the groups in the order of their numbers.
-    grouping : Grouping
-        With a period, ``every``.
+    every : str
 
     Returns
     -------
     narwhals frame
         With one more row for each new group, if it had a row for each group.
     """
-    assert grouping.every is not None, "without periods none is missing"
-    series, times = series_and_times(keys, grouping)
+    series, times = series_and_times(keys, every)
     values = keys.values
     timed = np.array([value[-1] is not None for value in values], dtype=bool)
     models: list[int] = []  # a group of the series ...
@@ -517,7 +498,7 @@ def add_missing_periods(keys: GroupKeys, key_rows: Frame, grouping: Grouping) ->
         present = times[members].astype(np.int64)
         if int(present.max() - present.min()) + 1 - len(present) + len(missing) > MOST_ADDED:
             raise ValueError(
-                f"more than {MOST_ADDED:,} periods of {grouping.every!r} have no data: name a "
+                f"more than {MOST_ADDED:,} periods of {every!r} have no data: name a "
                 "longer period, or correct the dates that lie far from the others"
             )
         absent = np.setdiff1d(np.arange(present.min(), present.max()), present)
@@ -525,7 +506,7 @@ def add_missing_periods(keys: GroupKeys, key_rows: Frame, grouping: Grouping) ->
         missing += absent.tolist()
     if not missing:
         return key_rows
-    starts = period_starts(np.array(missing, dtype=np.int64), grouping.every).tolist()
+    starts = period_starts(np.array(missing, dtype=np.int64), every).tolist()
     is_date = not isinstance(values[models[0]][-1], datetime)
     instants = [start.date() if is_date else start for start in starts]
     keys.encode_values(

@@ -13,6 +13,7 @@ status says so. Answers come from ``answers.py``, like those of a group that was
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +33,8 @@ from kdey.groups.table import GroupKeys, ScoredRows, ScoredTable, joined_rows
 from kdey.intervals import Estimate
 from kdey.model import AnyModel, CombinedModel, Fitted, Model, model_of
 from kdey.validation import check_count
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,11 +132,7 @@ class Accumulator:
         **asked: Any,
     ) -> None:
         request = Request.of(time=time, every=every if time else None, **asked)
-        if (
-            request.grouping.by
-            or request.is_pooled
-            or request.no_features != request.grouping.names
-        ):
+        if request.by or request.is_pooled or request.no_features != request.names:
             raise ValueError(
                 "an accumulator takes items that count alike: leave by, key, weights, clusters, "
                 "strata, labels, shrink and smooth out"
@@ -164,7 +163,7 @@ class Accumulator:
             UTC.
         """
         table = score(self._fitted, items, self._request)
-        if self._request.grouping.time is None:
+        if self._request.time is None:
             moments = [datetime.now(UTC) if at is None else at]
         elif at is None:
             moments = [value[0] for value in table.keys.values]
@@ -201,8 +200,7 @@ class Accumulator:
         """Forget the buckets that begin before the one of this time."""
         first = self._number(before)
         with self._lock:
-            for number in [number for number in self._buckets if number < first]:
-                del self._buckets[number]
+            self._forget(first)
 
     def estimate(
         self, since: datetime | str | None = None, until: datetime | str | None = None
@@ -247,19 +245,26 @@ class Accumulator:
         return self._digest, self._request, self.every, self.most, self.seed
 
     def _put(self, buckets: Mapping[int, Bucket]) -> None:
+        late = 0
         with self._lock:
             for number, bucket in buckets.items():
                 known = self._buckets.get(number)
                 self._buckets[number] = bucket if known is None else known.joined(bucket, self.most)
             if self.window is not None and self._buckets:
                 first = max(self._buckets) - self.window + 1
-                for number in [number for number in self._buckets if number < first]:
-                    del self._buckets[number]
+                late = sum(bucket.size for number, bucket in buckets.items() if number < first)
+                self._forget(first)
+        if late:
+            logger.warning("%s not counted: older than the window", count_of(late, "item"))
+
+    def _forget(self, first: int) -> None:
+        """Forget the buckets before one; the lock is held."""
+        self._buckets = {n: bucket for n, bucket in self._buckets.items() if n >= first}
 
     def _number(self, moment: Any) -> int:
         """Return the number of the bucket of a time."""
         if moment is None:
-            raise ValueError(f"column {self._request.grouping.time!r} lacks the time of some items")
+            raise ValueError(f"column {self._request.time!r} lacks the time of some items")
         if self.every is None:
             return 0
         if isinstance(moment, str):

@@ -35,7 +35,7 @@ from kdey.intervals.estimate import (
     join_estimates,
     no_uncertainty,
 )
-from kdey.intervals.merging import Merging, combine_strata, share_covariance
+from kdey.intervals.merging import Merging, combine_strata, crossing_effect, share_covariance
 from kdey.labelled import LabelledEstimate, LabelledSample, estimate_labelled_bags
 from kdey.model import AnyModel, Fitted, Model, Place, model_of, place_of
 from kdey.options import LABEL_SHIFT, WAYS, IntervalWarning
@@ -479,7 +479,7 @@ class _Run:
                 positions.append(span.start + np.flatnonzero(codes == code))
                 owners.append(group)
         parts, owner = self._of_strata(positions, strata), np.array(owners)
-        items, counted, incomplete, small = [], [], [], []
+        items, counted, incomplete, small, freedom = [], [], [], [], []
         for group in range(len(self.sizes)):
             chosen = np.flatnonzero(owner == group)
             total, counts, known = self._combine(
@@ -491,10 +491,18 @@ class _Run:
             sizes = np.array([len(positions[i]) for i in chosen])
             few = sizes[sizes < self.request.options.min_size].sum()
             small.append(len(sizes) > 1 and few > MOST_SMALL * sizes.sum())
+            freedom.append(self._freedom(np.concatenate([positions[i] for i in chosen])))
         estimates = collect_estimates(items, self.request.options)
-        estimates = replace(estimates, counted=np.array(counted))
+        estimates = replace(estimates, counted=np.array(counted)).of_clusters(np.array(freedom))
         estimates = estimates.marked(SMALL_STRATA, np.array(small))
         return estimates.marked(MISSING_STRATA, np.array(incomplete))
+
+    def _freedom(self, rows: Indices) -> float:
+        """Return clusters minus strata of some rows, inf without clusters."""
+        clusters, strata = self.rows.clusters, self.rows.strata
+        if clusters is None or strata is None:
+            return np.inf
+        return float(len(np.unique(clusters[rows])) - len(np.unique(strata[rows])))
 
     def _of_strata(self, positions: list[Indices], strata: Indices) -> list[Estimate]:
         """Return the estimates of bags of one stratum each, by the model of the stratum."""
@@ -514,23 +522,23 @@ class _Run:
         self, parts: list[Estimate], positions: list[Indices]
     ) -> tuple[Estimate, Array, float]:
         """Return the estimate of a group, its shares of decisions, and the known share present."""
-        weights, known, options = self._weights, self.rows.shares, self.request.options
-        between, present = None, 1.0
+        weights, known, clusters = self._weights, self.rows.shares, self.rows.clusters
+        options, rows, present = self.request.options, np.concatenate(positions), 1.0
+        strata = np.repeat(np.arange(len(positions)), [len(p) for p in positions])
+        between, clusters = None, None if clusters is None else clusters[rows]
         if known is not None:
             shares = np.array([known[p[0]] for p in positions])
             present = float(shares.sum())
         else:
             shares = np.array([weights[p].sum() for p in positions])
             if options.target == "population":
-                rows = np.concatenate(positions)
-                clusters = self.rows.clusters
-                between = share_covariance(
-                    np.array([part.estimate for part in parts]),
-                    np.repeat(np.arange(len(positions)), [len(p) for p in positions]),
-                    weights[rows],
-                    None if clusters is None else clusters[rows],
-                )
-        total = combine_strata(parts, shares, between, options.random_state)
+                estimates = np.array([part.estimate for part in parts])
+                between = share_covariance(estimates, strata, weights[rows], clusters)
+        effect = 1.0
+        if clusters is not None:
+            scores = self.rows.points[rows] if self.rows.on_posteriors else None
+            effect = crossing_effect(scores, shares, strata, weights[rows], clusters)
+        total = combine_strata(parts, shares, between, options.random_state, effect)
         counts = [part.classify_and_count for part in parts]
         unknown = np.full(len(total.estimate), np.nan)
         counted = np.array([unknown if count is None else count for count in counts])

@@ -13,6 +13,7 @@ text: engines differ in what they make of missing keys and of types.
 from __future__ import annotations
 
 import io
+import logging
 import math
 import pickle
 import sys
@@ -47,6 +48,8 @@ from kdey.validation import refuse_levels
 
 if TYPE_CHECKING:
     import pandas as pd
+
+logger = logging.getLogger(__name__)
 
 #: Bytes of scores of a bucket of groups that is answered at once.
 BUCKET = 1 << 26
@@ -131,14 +134,13 @@ class ClusterTable:
         cluster = Dask(frame) if engine_of(frame) == "dask" else Spark(frame)
         scorer = TableScorer.of(model, request)
         scorer.check_columns(cluster.columns)
-        grouping = request.grouping
-        if grouping.time is not None and grouping.date_format == "auto":
-            times = cluster.collect(partial(_distinct_times, grouping.time), [grouping.time])
+        if request.time is not None and request.options.date_format == "auto":
+            times = cluster.collect(partial(_distinct_times, request.time), [request.time])
             frame = nw.from_native(_concat(times), eager_only=True)
-            scorer = replace(scorer, grouping=grouping.with_time_format([frame]))
-        names = list(grouping.names) or cluster.columns[:1]
+            scorer = replace(scorer, request=request.with_time_format([frame]))
+        names = list(request.names) or cluster.columns[:1]
         parts = cluster.collect(partial(_count_groups, scorer), names)
-        keys, key_rows, counts = _numbered(parts, grouping.names)
+        keys, key_rows, counts = _numbered(parts, request.names)
         ids = _ids_of(keys)
         if len(np.unique(ids)) < len(ids):
             raise ValueError("two groups have the same hash: rename the value of a key")
@@ -172,6 +174,8 @@ class ClusterTable:
         model, request = self.scorer.model, self.scorer.request
         n_bytes = int(totals.sum()) * self._row_bytes
         n_buckets = max(math.ceil(n_bytes / BUCKET), self.cluster.n_partitions)
+        amounts = (int(totals.sum()), len(wanted), self.cluster.n_partitions, n_buckets)
+        logger.info("%d rows of %d groups go from %d partitions to %d buckets", *amounts)
         answers = self.cluster.shuffle(
             partial(_scored, self.scorer, rates, members, n_buckets),
             partial(_answered, model, request, rates, n_buckets, place, keep),
@@ -297,8 +301,8 @@ def _count_groups(scorer: TableScorer, frame: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     table = _table(frame)
-    keys = scorer.grouping.keys(table)
-    groups = GroupKeys(scorer.grouping.names)
+    keys = scorer.request.keys(table)
+    groups = GroupKeys(scorer.request.names)
     codes = groups.encode([keys[name] for name in groups.names], len(table))
     if not groups.names:
         return pd.DataFrame({_COUNT: [len(table)] if len(table) else []})
@@ -312,7 +316,7 @@ def _count_usable(scorer: TableScorer, frame: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     table = _table(frame)
-    keys, groups = scorer.grouping.keys(table), GroupKeys(scorer.grouping.names)
+    keys, groups = scorer.request.keys(table), GroupKeys(scorer.request.names)
     codes = groups.encode([keys[name] for name in groups.names], len(table))
     counts = np.bincount(codes[scorer.usable(table)], minlength=len(groups))
     return pd.DataFrame({"group": _ids_of(groups), _COUNT: counts[: len(groups)]})
@@ -339,7 +343,7 @@ def _scored(
     """
     import pandas as pd
 
-    keys = GroupKeys(scorer.grouping.names)
+    keys = GroupKeys(scorer.request.names)
     table = scorer.read(_table(frame), keys)
     own = _ids_of(keys)
     bags = {int(group): np.array([number]) for number, group in enumerate(own)}

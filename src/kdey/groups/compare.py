@@ -1,7 +1,7 @@
-"""Did it change? Differences and ratios between the groups of a table, with limits and p-values.
+"""Did it change? Differences and ratios between the groups of a table, with intervals and p-values.
 
 Each comparison is one of two estimates by the same templates (:func:`kdey.difference`): most of the
-template error cancels, so that a difference is known better than the limits of its two sides
+template error cancels, so that a difference is known better than the intervals of its two sides
 suggest. A table of G comparisons of k classes makes G k tests. Their p-values are adjusted
 together: by Holm's method, which bounds the chance of any false finding, or by Benjamini and
 Hochberg's, which bounds the expected share of false ones among the findings. Two classes make one
@@ -25,12 +25,12 @@ import numpy as np
 from kdey.bags import Array, Indices
 from kdey.groups.answers import answer
 from kdey.groups.cluster import ClusterTable
-from kdey.groups.request import Grouping, Request
+from kdey.groups.request import Request
 from kdey.groups.scoring import engine_of, score
 from kdey.groups.table import GroupKeys, ScoredTable
 from kdey.intervals import Difference, Estimates, difference
 from kdey.intervals.differences import holm
-from kdey.intervals.display import in_library
+from kdey.intervals.display import in_library, refuse_names
 from kdey.model import Fitted, model_of, place_of
 from kdey.options import HOLM, Options
 from kdey.status import not_checked
@@ -60,14 +60,14 @@ class Pair(NamedTuple):
 
 
 def find_pairs(
-    keys: GroupKeys, grouping: Grouping, against: str | Mapping[str, Any] | None
+    keys: GroupKeys, time: str | None, against: str | Mapping[str, Any] | None
 ) -> list[Pair]:
     """Return the comparisons of a table, in the order of the groups.
 
     Parameters
     ----------
     keys : GroupKeys
-    grouping : Grouping
+    time : name of the key that is a time, or None
     against : "previous", "rest", mapping from key columns to values, or None
         See :func:`~kdey.groups.compare_groups`.
 
@@ -80,13 +80,13 @@ def find_pairs(
     if not keys.names:
         raise ValueError("a comparison needs groups: name their key columns in by or time")
     if against is None:  # groups without a time have no order that means anything
-        against = REST if grouping.time is None else PREVIOUS
+        against = REST if time is None else PREVIOUS
     if isinstance(against, Mapping) and against:
         pairs = _with_reference(keys, against)
     elif isinstance(against, str) and against == PREVIOUS:
         pairs = _with_previous(keys)
     elif isinstance(against, str) and against == REST:
-        pairs = _with_rest(keys, grouping)
+        pairs = _with_rest(keys, time is not None)
     else:
         raise ValueError(
             f"against must be 'previous', 'rest' or a mapping from key columns to values, got "
@@ -114,9 +114,9 @@ def _with_previous(keys: GroupKeys) -> list[Pair]:
     return pairs
 
 
-def _with_rest(keys: GroupKeys, grouping: Grouping) -> list[Pair]:
+def _with_rest(keys: GroupKeys, timed: bool) -> list[Pair]:
     """Pair each group with all others; with keys beside the time, with those of the same time."""
-    within = grouping.time is not None and len(keys.names) > 1
+    within = timed and len(keys.names) > 1
     order, values = keys.order().tolist(), keys.values
     members: dict[tuple[str, ...], list[int]] = {}
     for group in order:
@@ -274,7 +274,7 @@ def compare_groups(
     confidence: float = 0.95,
     options: Options | None = None,
 ) -> Comparisons:
-    """Return how the prevalences of groups differ, with limits and p-values.
+    """Return how the prevalences of groups differ, with intervals and p-values.
 
     Parameters
     ----------
@@ -353,9 +353,9 @@ def compare_groups(
     if engine_of(source) is None:
         table = score(quantifier, source, request)
         return compare_scored(quantifier, table, request, against)
-    _check_key_names(request.grouping.names)
+    refuse_names(request.names, COMPARISON_COLUMNS)
     found = ClusterTable.of(source, model_of(quantifier), request)
-    pairs = find_pairs(found.keys, request.grouping, against)
+    pairs = find_pairs(found.keys, request.time, against)
     unions = _unions(pairs)
     estimates = found.answer(place_of(quantifier), unions, keep=True)
     return _compared(estimates, pairs, unions, request.options.correction)
@@ -377,8 +377,8 @@ def compare_scored(
     against
         As for :func:`compare_groups`.
     """
-    _check_key_names(table.keys.names)
-    pairs = find_pairs(table.keys, request.grouping, against)
+    refuse_names(table.keys.names, COMPARISON_COLUMNS)
+    pairs = find_pairs(table.keys, request.time, against)
     unions = _unions(pairs)
     # The other side may be many groups together: it is a further group of the same request.
     answered = answer(quantifier, table, request, unions=unions, kept=sys.maxsize)
@@ -447,12 +447,3 @@ def adjust_p_values(p_values: Array, correction: str | None) -> Array:
     if p_values.shape[1] == 2:
         adjusted[:, 1] = adjusted[:, 0]
     return np.fmax(adjusted, p_values)  # the p-values of two classes may differ in the last digits
-
-
-def _check_key_names(names: Sequence[str]) -> None:
-    """Raise ValueError where the name of a key column is not allowed."""
-    taken = [name for name in names if name in COMPARISON_COLUMNS]
-    if taken:
-        raise ValueError(
-            f"key column {taken[0]!r} has the name of a column of the result: rename it"
-        )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Indices
-from kdey.intervals.display import GROUP_COLUMNS, POOLED_COLUMNS
+from kdey.intervals.display import check_key_names
 from kdey.intervals.merging import Merging
 from kdey.options import HOLM, LABELLED_NOISE, OF_TABLES, Options
 from kdey.tables.columns import canonical_column, canonical_text, is_missing_value, is_text, require
@@ -111,20 +111,33 @@ def period_seconds(every: str) -> float:
 
 
 @dataclass(frozen=True)
-class Grouping:
-    """Which columns make the groups.
+class Request:
+    """What a caller of :func:`~kdey.predict_groups` asks for, checked.
 
     Attributes
     ----------
     by : names of key columns
-    time : name of a column of dates or instants that is one more, last key; optional
-    every : period that instants are cut down to, such as "1w"; optional
-    date_format : str
-        How dates are written where ``time`` is a column of texts, in the notation of strftime;
-        "excel": as serial numbers; "auto": ISO 8601, or as the column shows.
-    types : mapping from key columns to {"integer", "text"}
-        Keys that are turned into whole numbers, or into texts. By default they are what they are in
-        the table: texts in a text file.
+    time : name of a column of dates or instants that is one more, last key; or None
+    every : str or None
+        Period that instants are cut down to, such as "1w".
+    scores : names of score columns, or None
+        None: the features, or the score columns that the quantifier was fitted on.
+    weights : str or None
+        Column of sampling weights.
+    clusters : str or None
+        Column with ids of the clusters in which rows were drawn.
+    labelled : str or None
+        Column with labels of some rows of each group; the cells of other rows are empty.
+    merge : mapping from new label to classes, or None
+        Groups of classes whose shares are wanted, in this order; see :meth:`kdey.Estimate.merge`.
+    shrink : bool or str
+        Whether groups borrow from all of the table; the name of a key column: from those with the
+        same value of it, and these on all.
+    smooth : bool
+        Whether periods borrow from their neighbours in time.
+    options : Options
+    label : str or None
+        Column of known labels, which is no feature; where a table has it, its labels are counted.
     time_format : TimeFormat or None
         How the whole column writes its times, once that is known; see :meth:`with_time_format`.
     """
@@ -132,39 +145,49 @@ class Grouping:
     by: tuple[str, ...] = ()
     time: str | None = None
     every: str | None = None
-    date_format: str = "auto"
-    types: Mapping[str, str] = field(default_factory=dict)
+    scores: Sequence[str] | None = None
+    weights: str | None = None
+    clusters: str | None = None
+    labelled: str | None = None
+    merge: Mapping[Any, Any] | None = None
+    shrink: bool | str = False
+    smooth: bool = False
+    options: Options = field(default_factory=Options)
+    label: str | None = None
     time_format: TimeFormat | None = None
-
-    def __post_init__(self) -> None:
-        if len(set(self.names)) != len(self.names):
-            raise ValueError(f"by names a column twice: {', '.join(self.names)}")
-        if self.every is not None:
-            parse_period(self.every)
-            if self.time is None:
-                raise ValueError("every needs time, the column of dates that it cuts down")
-        for name, kind in self.types.items():
-            if name not in self.by:
-                raise ValueError(f"key types name {name!r}, which is no key: name it, too (by=)")
-            if kind not in KEY_TYPES:
-                raise ValueError(
-                    f"the type of key {name!r} must be 'integer' or 'text', got {kind!r}"
-                )
 
     @classmethod
     def of(
         cls,
         by: str | Sequence[str] = (),
-        time: str | None = None,
-        every: str | None = None,
-        date_format: str = "auto",
-        key_types: Mapping[str, str] | None = None,
-    ) -> Grouping:
-        """Return the grouping by one key column, or by several."""
+        *,
+        confidence: float = 0.95,
+        correction: str | None = HOLM,
+        options: Options | None = None,
+        **asked: Any,
+    ) -> Request:
+        """Return the request made by the keywords of :func:`~kdey.predict_groups`.
+
+        Options stand where a keyword has its default.
+        """
         if not isinstance(by, Sequence):
             raise TypeError(f"by must be the name of a column, or a list of them, got {by!r}")
-        names = (by,) if isinstance(by, str) else tuple(by)
-        return cls(names, time, every, date_format, {} if key_types is None else key_types)
+        known = Options() if options is None else options
+        if not isinstance(known, Options):
+            raise TypeError(f"options must be kdey.Options(...), got {options!r}")
+        if confidence != Options.confidence:
+            known = replace(known, confidence=confidence)
+        if correction != Options.correction:
+            known = replace(known, correction=correction)
+        asked |= {name: getattr(known, name) for name in OF_TABLES if asked.get(name) is None}
+        known = replace(known, scores=None, weights=None, clusters=None, merge=None, labelled=None)
+        return cls((by,) if isinstance(by, str) else tuple(by), options=known, **asked)
+
+    def __post_init__(self) -> None:
+        self._check_keys()
+        self._check_pooling()
+        self._check_design()
+        check_key_names(self.names, labelled=self.labelled is not None, pooled=self.is_pooled)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -172,13 +195,47 @@ class Grouping:
         return self.by if self.time is None else (*self.by, self.time)
 
     @property
+    def is_pooled(self) -> bool:
+        """Whether groups borrow from one another."""
+        return bool(self.shrink) or self.smooth
+
+    @property
+    def design_columns(self) -> tuple[str, ...]:
+        """The columns that say how rows were drawn and which have labels; they are no features."""
+        options = self.options
+        columns = [self.labelled, options.selection, self.weights, self.clusters, options.strata]
+        columns += [
+            name for name in (options.variance_strata, options.fpc) if isinstance(name, str)
+        ]
+        return tuple(dict.fromkeys(name for name in columns if name is not None))
+
+    @property
+    def no_features(self) -> tuple[str, ...]:
+        """All columns that have another role than that of a feature."""
+        named = (name for name in (self.options.key, self.label) if name is not None)
+        return tuple(dict.fromkeys((*self.names, *named, *self.design_columns)))
+
+    @cached_property
+    def stratum_shares(self) -> dict[str, float] | None:
+        """The shares of strata, summing to one, by canonical text; None if they are unknown."""
+        shares = self.options.stratum_shares
+        if shares is None:
+            return None
+        total = float(sum(shares.values()))
+        return {canonical_text(name): share / total for name, share in shares.items()}
+
+    def merging(self, classes: NDArray[Any]) -> Merging:
+        """Return the groups of classes that are shown; every class by itself by default."""
+        return Merging.asked(self.merge, classes, self.options)
+
+    @property
     def pattern(self) -> str:
         """How dates are written, in the notation of strftime; "auto": not said, and not found."""
         found = "" if self.time_format is None else self.time_format.pattern
-        return self.date_format if self.date_format != "auto" else found or "auto"
+        return self.options.date_format if self.options.date_format != "auto" else found or "auto"
 
-    def with_time_format(self, frames: Iterable[Frame], first: int = 1) -> Grouping:
-        """Return the grouping that knows how the column of times is written.
+    def with_time_format(self, frames: Iterable[Frame], first: int = 1) -> Request:
+        """Return the request that knows how the column of times is written.
 
         Parameters
         ----------
@@ -187,7 +244,7 @@ class Grouping:
         first : int
             Number of the first frame's first row, for messages.
         """
-        if self.time is None or self.date_format != "auto":
+        if self.time is None or self.options.date_format != "auto":
             return self
         finder, row = TimeFormatFinder(self.time), first
         for frame in frames:
@@ -210,7 +267,7 @@ class Grouping:
         """
         require(frame, self.names, "key column")
         keys = frame.select(self.names)
-        for name, kind in self.types.items():
+        for name, kind in (self.options.key_types or {}).items():
             keys = keys.with_columns(_in_type(keys[name], kind, first))
         if self.time is None:
             return keys
@@ -219,15 +276,107 @@ class Grouping:
 
     def _times(self, column: Series, first: int) -> Series:
         """Return the column of times, dates that are written as text as dates."""
-        if not is_text(column) and not (self.date_format == EXCEL and column.dtype.is_numeric()):
+        if not is_text(column) and not (
+            self.options.date_format == EXCEL and column.dtype.is_numeric()
+        ):
             return column
-        if self.date_format != "auto":
+        if self.options.date_format != "auto":
             by_clock = self.every is not None and parse_period(self.every)[1] in "smh"
-            return asked_format(self.date_format, by_clock).read(column, first)
+            return asked_format(self.options.date_format, by_clock).read(column, first)
         if self.time_format is not None:
             return self.time_format.read(column, first)
         # A part of a table: what it shows of the order of day and month need not hold for others.
         return column if self.every is None else TimeFormat().read(column, first)
+
+    def _check_keys(self) -> None:
+        if len(set(self.names)) != len(self.names):
+            raise ValueError(f"by names a column twice: {', '.join(self.names)}")
+        if self.every is not None:
+            parse_period(self.every)
+            if self.time is None:
+                raise ValueError("every needs time, the column of dates that it cuts down")
+        for name, kind in (self.options.key_types or {}).items():
+            if name not in self.by:
+                raise ValueError(f"key types name {name!r}, which is no key: name it, too (by=)")
+            if kind not in KEY_TYPES:
+                raise ValueError(
+                    f"the type of key {name!r} must be 'integer' or 'text', got {kind!r}"
+                )
+
+    def _check_pooling(self) -> None:
+        shrink: Any = self.shrink
+        smooth: Any = self.smooth
+        names = self.names
+        if not isinstance(shrink, bool | str) or shrink == "":
+            raise ValueError(f"shrink must be True, False or the name of a key, got {shrink!r}")
+        if not isinstance(smooth, bool):
+            raise ValueError(f"smooth must be True or False, got {smooth!r}")
+        if shrink and smooth:
+            raise ValueError(
+                "shrink pools groups and smooth pools neighbouring periods: choose one of them"
+            )
+        if smooth and self.time is None:
+            raise ValueError("smooth needs time, the column of dates that orders the periods")
+        if smooth and self.options.target != "population":
+            raise ValueError("smooth estimates populations: leave target='bag' out")
+        if shrink and not names:
+            raise ValueError("shrink needs groups: name a key column (by=)")
+        if isinstance(shrink, str) and shrink not in names:
+            raise ValueError(f"shrink names {shrink!r}, which is no key: name it, too (by=)")
+        if isinstance(shrink, str) and len(names) < 2:
+            raise ValueError(
+                f"shrink={shrink!r} needs another key: groups with the same value of it lean "
+                "on each other"
+            )
+        has_noise = self.options.has_label_noise
+        if self.is_pooled and (self.design_columns or self.merge is not None or has_noise):
+            raise ValueError(
+                "shrink and smooth take plain rows: leave labels, weights, clusters, strata, merge "
+                "and label noise out, or estimate the groups by themselves"
+            )
+
+    def _check_design(self) -> None:
+        options = self.options
+        if options.stratum_shares is not None:
+            if options.strata is None:
+                raise ValueError("shares of strata need the column of the strata (strata=)")
+            for name, share in options.stratum_shares.items():
+                if not 0.0 < float(share) < np.inf:
+                    raise ValueError(f"the share of stratum {name!r} must be positive, got {share}")
+            if len({canonical_text(n) for n in options.stratum_shares}) < len(
+                options.stratum_shares
+            ):
+                raise ValueError("stratum_shares names a stratum twice, in two spellings")
+        if options.selection is not None and self.labelled is None:
+            raise ValueError(
+                "selection says how labelled rows were chosen: name the column of labels "
+                "(labelled=)"
+            )
+        if self.labelled is not None and options.strata is not None:
+            raise ValueError(
+                "labelled and strata cannot be used together: make the strata groups of their own "
+                "(by=), or leave one of the two out"
+            )
+        if self.labelled is not None and options.fpc is not None:
+            raise ValueError(
+                "labelled and fpc cannot be used together: ask for the rows themselves "
+                "(target='bag'), or leave one of the two out"
+            )
+        if not (options.variance_strata is None or isinstance(options.variance_strata, str)):
+            raise ValueError(
+                "variance_strata must name the column of strata of a table; ids are for single bags"
+            )
+        if options.variance_strata is not None and (options.strata or self.labelled is not None):
+            raise ValueError(
+                "variance_strata is for rows that are estimated together, without labels: leave it "
+                "out, or leave strata and labelled out"
+            )
+        if self.labelled is not None and options.has_label_noise:
+            raise ValueError(LABELLED_NOISE)
+        for name in self.design_columns:
+            # Strata may have templates of their own, also where they are the groups.
+            if name in self.names and name != options.strata:
+                raise ValueError(f"column {name!r} is a key of the groups: it cannot be both")
 
 
 def _text_or_none(value: Any) -> str | None:
@@ -292,189 +441,3 @@ def _refuse_minutes_of_days(instants: NDArray[Any], name: str, every: str) -> No
             f"every={every!r} means minutes, but column {name!r} holds days: say "
             f"'{every[:-1] or 1}mo' for months, or '1d'"
         )
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a caller of :func:`~kdey.predict_groups` asks for, checked.
-
-    Attributes
-    ----------
-    grouping : Grouping
-    scores : names of score columns, or None
-        None: the features, or the score columns that the quantifier was fitted on.
-    weights : str or None
-        Column of sampling weights.
-    clusters : str or None
-        Column with ids of the clusters in which rows were drawn.
-    labelled : str or None
-        Column with labels of some rows of each group; the cells of other rows are empty.
-    merge : mapping from new label to classes, or None
-        Groups of classes whose shares are wanted, in this order; see :meth:`kdey.Estimate.merge`.
-    shrink : bool or str
-        Whether groups lean on all groups of the table; the name of a key column: on those with the
-        same value of it, and these on all.
-    smooth : bool
-        Whether periods lean on their neighbours in time.
-    options : Options
-    label : str or None
-        Column of known labels, which is no feature; where a table has it, its labels are counted.
-    """
-
-    grouping: Grouping = field(default_factory=Grouping)
-    scores: Sequence[str] | None = None
-    weights: str | None = None
-    clusters: str | None = None
-    labelled: str | None = None
-    merge: Mapping[Any, Any] | None = None
-    shrink: bool | str = False
-    smooth: bool = False
-    options: Options = field(default_factory=Options)
-    label: str | None = None
-
-    @classmethod
-    def of(
-        cls,
-        by: str | Sequence[str] = (),
-        *,
-        time: str | None = None,
-        every: str | None = None,
-        confidence: float = 0.95,
-        correction: str | None = HOLM,
-        options: Options | None = None,
-        **asked: Any,
-    ) -> Request:
-        """Return the request made by the keywords of :func:`~kdey.predict_groups`.
-
-        Options stand where a keyword has its default.
-        """
-        known = Options() if options is None else options
-        if not isinstance(known, Options):
-            raise TypeError(f"options must be kdey.Options(...), got {options!r}")
-        if confidence != Options.confidence:
-            known = replace(known, confidence=confidence)
-        if correction != Options.correction:
-            known = replace(known, correction=correction)
-        asked |= {name: getattr(known, name) for name in OF_TABLES if asked.get(name) is None}
-        known = replace(known, scores=None, weights=None, clusters=None, merge=None, labelled=None)
-        grouping = Grouping.of(by, time, every, known.date_format, known.key_types)
-        return cls(grouping, options=known, **asked)
-
-    def __post_init__(self) -> None:
-        self._check_pooling()
-        self._check_design()
-        reserved = (*GROUP_COLUMNS, *(POOLED_COLUMNS if self.is_pooled else ()))
-        taken = [name for name in self.grouping.names if name in reserved]
-        if taken:
-            raise ValueError(
-                f"key column {taken[0]!r} has the name of a column of the result: rename it"
-            )
-
-    @property
-    def is_pooled(self) -> bool:
-        """Whether groups lean on one another."""
-        return bool(self.shrink) or self.smooth
-
-    @property
-    def design_columns(self) -> tuple[str, ...]:
-        """The columns that say how rows were drawn and which have labels; they are no features."""
-        options = self.options
-        columns = [self.labelled, options.selection, self.weights, self.clusters, options.strata]
-        columns += [
-            name for name in (options.variance_strata, options.fpc) if isinstance(name, str)
-        ]
-        return tuple(dict.fromkeys(name for name in columns if name is not None))
-
-    @property
-    def no_features(self) -> tuple[str, ...]:
-        """All columns that have another role than that of a feature."""
-        named = (name for name in (self.options.key, self.label) if name is not None)
-        return tuple(dict.fromkeys((*self.grouping.names, *named, *self.design_columns)))
-
-    @cached_property
-    def stratum_shares(self) -> dict[str, float] | None:
-        """The shares of strata, summing to one, by canonical text; None if they are unknown."""
-        shares = self.options.stratum_shares
-        if shares is None:
-            return None
-        total = float(sum(shares.values()))
-        return {canonical_text(name): share / total for name, share in shares.items()}
-
-    def merging(self, classes: NDArray[Any]) -> Merging:
-        """Return the groups of classes that are shown; every class by itself by default."""
-        return Merging.asked(self.merge, classes, self.options)
-
-    def _check_pooling(self) -> None:
-        shrink: Any = self.shrink
-        smooth: Any = self.smooth
-        names = self.grouping.names
-        if not isinstance(shrink, bool | str) or shrink == "":
-            raise ValueError(f"shrink must be True, False or the name of a key, got {shrink!r}")
-        if not isinstance(smooth, bool):
-            raise ValueError(f"smooth must be True or False, got {smooth!r}")
-        if shrink and smooth:
-            raise ValueError(
-                "shrink pools groups and smooth pools neighbouring periods: choose one of them"
-            )
-        if smooth and self.grouping.time is None:
-            raise ValueError("smooth needs time, the column of dates that orders the periods")
-        if smooth and self.options.target != "population":
-            raise ValueError("smooth estimates populations: leave target='bag' out")
-        if shrink and not names:
-            raise ValueError("shrink needs groups: name a key column (by=)")
-        if isinstance(shrink, str) and shrink not in names:
-            raise ValueError(f"shrink names {shrink!r}, which is no key: name it, too (by=)")
-        if isinstance(shrink, str) and len(names) < 2:
-            raise ValueError(
-                f"shrink={shrink!r} needs another key: groups with the same value of it lean "
-                "on each other"
-            )
-        has_noise = self.options.has_label_noise
-        if self.is_pooled and (self.design_columns or self.merge is not None or has_noise):
-            raise ValueError(
-                "shrink and smooth take plain rows: leave labels, weights, clusters, strata, merge "
-                "and label noise out, or estimate the groups by themselves"
-            )
-
-    def _check_design(self) -> None:
-        options = self.options
-        if options.stratum_shares is not None:
-            if options.strata is None:
-                raise ValueError("shares of strata need the column of the strata (strata=)")
-            for name, share in options.stratum_shares.items():
-                if not 0.0 < float(share) < np.inf:
-                    raise ValueError(f"the share of stratum {name!r} must be positive, got {share}")
-            if len({canonical_text(n) for n in options.stratum_shares}) < len(
-                options.stratum_shares
-            ):
-                raise ValueError("stratum_shares names a stratum twice, in two spellings")
-        if options.selection is not None and self.labelled is None:
-            raise ValueError(
-                "selection says how labelled rows were chosen: name the column of labels "
-                "(labelled=)"
-            )
-        if self.labelled is not None and options.strata is not None:
-            raise ValueError(
-                "labelled and strata cannot be used together: make the strata groups of their own "
-                "(by=), or leave one of the two out"
-            )
-        if self.labelled is not None and options.fpc is not None:
-            raise ValueError(
-                "labelled and fpc cannot be used together: ask for the rows themselves "
-                "(target='bag'), or leave one of the two out"
-            )
-        if not (options.variance_strata is None or isinstance(options.variance_strata, str)):
-            raise ValueError(
-                "variance_strata must name the column of strata of a table; ids are for single bags"
-            )
-        if options.variance_strata is not None and (options.strata or self.labelled is not None):
-            raise ValueError(
-                "variance_strata is for rows that are estimated together, without labels: leave it "
-                "out, or leave strata and labelled out"
-            )
-        if self.labelled is not None and options.has_label_noise:
-            raise ValueError(LABELLED_NOISE)
-        for name in self.design_columns:
-            # Strata may have templates of their own, also where they are the groups.
-            if name in self.grouping.names and name != options.strata:
-                raise ValueError(f"column {name!r} is a key of the groups: it cannot be both")

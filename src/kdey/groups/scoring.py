@@ -23,7 +23,7 @@ from kdey._display import count_of
 from kdey._fingerprints import Hashes, row_hashes, text_hashes
 from kdey.bags import Array, Indices
 from kdey.classifiers import one_hot
-from kdey.groups.request import Grouping, Request
+from kdey.groups.request import Request
 from kdey.groups.table import (
     MEMORY,
     UNLABELLED,
@@ -127,9 +127,9 @@ def _score_frame(quantifier: Fitted, frame: Any, request: Request) -> ScoredTabl
         raise ValueError("frame has no rows")
     scorer = TableScorer.of(quantifier, request)
     scorer.check_columns(table.columns)
-    scorer = replace(scorer, grouping=request.grouping.with_time_format([table]))
-    scored = collect([scorer.read(table, GroupKeys(request.grouping.names))], None)
-    return replace(scored, date_format=scorer.grouping.pattern)
+    scorer = replace(scorer, request=request.with_time_format([table]))
+    scored = collect([scorer.read(table, GroupKeys(request.names))], None)
+    return replace(scored, date_format=scorer.request.pattern)
 
 
 def _score_file(
@@ -141,21 +141,21 @@ def _score_file(
             f"{file.name}: the model was fitted on scores: name the score columns (scores=)"
         )
     scorer.check_columns(file.columns)
-    grouping, keys = request.grouping, GroupKeys(request.grouping.names)
-    if grouping.time is not None:  # looks at that column alone
+    keys = GroupKeys(request.names)
+    if request.time is not None:  # looks at that column alone
         file = file.repeatable()
-        grouping = grouping.with_time_format(file.batches([grouping.time]), file.first_row)
-    scorer = replace(scorer, grouping=grouping)
+        request = request.with_time_format(file.batches([request.time]), file.first_row)
+    scorer = replace(scorer, request=request)
     done: Callable[[int], object] = (lambda _: None) if on_batch is None else on_batch
 
     def batches() -> Iterator[ScoredTable]:
         position = file.first_row
-        for frame in file.batches(scorer.columns, grouping.by):
+        for frame in file.batches(scorer.columns, request.by):
             yield scorer.read(frame, keys, position)
             position += len(frame)
             done(len(frame))
 
-    return replace(collect(batches(), MEMORY), date_format=grouping.pattern)
+    return replace(collect(batches(), MEMORY), date_format=request.pattern)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,8 +166,6 @@ class TableScorer:
     ----------
     model : model
     request : Request
-    grouping : Grouping
-        That of the request, which knows how times are written.
     scores : names of the score columns in the order of the classes; none: the features are taken
         A single name is that of a column of decided labels.
     folds : bool
@@ -178,7 +176,6 @@ class TableScorer:
 
     model: AnyModel
     request: Request
-    grouping: Grouping
     scores: tuple[str, ...] = ()
     folds: bool = False
     decimal: str = "."
@@ -193,7 +190,7 @@ class TableScorer:
         if isinstance(scores, str):
             raise ValueError("scores must be a list of columns, one per class")
         schema = model.table_schema
-        plain = cls(model, request, request.grouping, decimal=decimal)
+        plain = cls(model, request, decimal=decimal)
         if scores is None and schema is not None and schema.scores:
             return replace(plain, scores=schema.scores)
         if not scores:
@@ -237,14 +234,14 @@ class TableScorer:
         """Raise where a table lacks a column; warn where a feature makes the groups."""
         request = self.request
         known = () if self.scores else set(self._needed or ())
-        for name in filter(known.__contains__, self.grouping.names):
+        for name in filter(known.__contains__, request.names):
             warnings.warn(
                 f"groups are made by {name!r}, which is a feature of the model: no group can look "
                 f"as training did. Fit without that column (roles={{{name!r}: 'ignored'}})",
                 TableWarning,
                 stacklevel=2,
             )
-        require_names(present, self.grouping.names, "key column")
+        require_names(present, request.names, "key column")
         if request.options.key is not None:
             require_names(present, [request.options.key])
         require_names(present, request.design_columns)
@@ -262,7 +259,7 @@ class TableScorer:
             Number of the frame's first row, for messages.
         """
         request = self.request
-        key_columns = self.grouping.keys(frame, first)
+        key_columns = self.request.keys(frame, first)
         codes = keys.encode([key_columns[name] for name in keys.names], len(frame))
         rows, usable, unseen, findings = self._score(frame, first)
         own = codes[usable]
@@ -365,7 +362,7 @@ class TableScorer:
     ) -> Floats | None:
         if not self.folds:
             return None
-        from kdey.diagnostics.fold_models import kept_fold_models  # slow to import
+        from kdey.diagnostics.score_check import kept_fold_models  # slow to import
 
         models = kept_fold_models(self.model)
         return None if models is None else _held(models.posteriors_by(X, hashes, by_fold))

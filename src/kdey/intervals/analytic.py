@@ -297,7 +297,7 @@ def linearise_likelihood_on(
     -------
     MomentEquations
     """
-    from kdey.gpu.bags import ClassTensors, adapted_bag_means, batch_moments  # imports torch
+    from kdey.gpu.device_rows import ClassTensors, adapted_bag_means, batch_moments  # imports torch
 
     training = moment_training_rows(model)
     assert training is not None, "calibrated moments come from training rows"

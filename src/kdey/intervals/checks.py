@@ -66,13 +66,13 @@ class FitVerdict:
         """The meaning of the result, in a sentence or two."""
         p = f"p = {self.p_value:.3g}{self._sample}"
         if not self.rejected and self.cross_fitted:
-            return f"The bag looks like a mixture of the training classes ({p})."
+            return f"The sample looks like a mixture of the training classes ({p})."
         if not self.rejected:
             return (
                 f"No misfit was found ({p}), but the fit was checked one-sided: without the models "
                 "of the folds the check misses classes that look like other classes."
             )
-        return f"The bag does not fit the training classes ({p}): more than the prevalence changed."
+        return f"The sample does not fit the training classes ({p}): more than the shares changed."
 
     @property
     def _sample(self) -> str:
@@ -275,8 +275,13 @@ class Checks:
     @property
     def verdict(self) -> str:
         """The meaning of the results, in a few sentences."""
+        return " ".join(self.verdicts)
+
+    @property
+    def verdicts(self) -> list[str]:
+        """The meaning of the result of each check, what was found first."""
         if isinstance(self.scores, NotChecked) and isinstance(self.columns, NotChecked):
-            return self.scores.verdict
+            return [self.scores.verdict]
         parts: list[str] = []
         if isinstance(self.columns, ColumnVerdict) and self.columns.rejected:
             parts.append(self.columns.verdict)
@@ -288,7 +293,7 @@ class Checks:
             parts.append(f"Columns were not checked: {self.columns.reason}.")
         if self.unknown_share:
             parts.append(unknown_sentence(self.unknown_share))
-        return " ".join(parts)
+        return parts
 
     def summary(self) -> dict[str, Any]:
         """Return both checks as plain values, as ``diagnostics`` of an estimate hold them."""

@@ -46,22 +46,13 @@ from kdey.matching import IntervalSource, Solution
 from kdey.model import HOST, AnyModel, Model, Place
 from kdey.options import IntervalWarning, Options
 from kdey.rows import ArrayRows, Rows
-from kdey.status import FEW_CLUSTERS, FEW_LABELS
+from kdey.status import FEW_LABELS
 from kdey.validation import on_host
 
 #: The note of estimates whose bootstrap did not resample the training data.
 BAG_ONLY = (
-    "the bootstrap resampled the bag only: the intervals leave out the uncertainty of the "
+    "the bootstrap resampled the sample only: the intervals leave out the uncertainty of the "
     "templates, and are too narrow where training instances are few"
-)
-#: Degrees of freedom below which classes that are rare may be covered too seldom, most of all where
-#: the templates add little to the error (benchmarks/designs.py: joint regions of a share of 0.03).
-FEW_FREEDOM = 19.0
-#: The note of estimates from few clusters.
-FEW_CLUSTERS_NOTE = (
-    "few clusters: they leave a variance {freedom:.0f} degrees of freedom (clusters minus strata), "
-    "and intervals of classes below about 5 % can be too narrow; more clusters help, and more rows "
-    "in each do not"
 )
 #: The note of analytic intervals of many classes.
 MANY_CLASSES_NOTE = (
@@ -340,9 +331,6 @@ def _assemble(
     def uncertainty_of(number: int) -> Uncertainty:
         return UnknownUncertainty(model.n_classes) if single[number] else uncertainty(number)
 
-    few = ~single & (bags.freedom < FEW_FREEDOM)
-    for number in np.flatnonzero(few).tolist():
-        notes[number].append(FEW_CLUSTERS_NOTE.format(freedom=bags.freedom[number]))
     return Estimates(
         classes=model.classes,
         estimate=solution.prevalence,
@@ -358,7 +346,7 @@ def _assemble(
         uncertainty_of=uncertainty_of,
         decisions=decisions,
         positions=np.arange(len(bags)),
-    ).marked(FEW_CLUSTERS, few)
+    ).of_clusters(np.where(single, np.inf, bags.freedom))
 
 
 def ensure_minimum_width(
@@ -441,7 +429,7 @@ def widen_unsupported(
     for number in single:
         low[number], high[number] = 0.0, 1.0
         notes[number].append(
-            "the bag has one instance or cluster (or one in each stratum), which says almost "
+            "the sample has one item or cluster (or one in each stratum), which says almost "
             "nothing: intervals are 0 to 1"
         )
     if single:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,7 +38,7 @@ COLUMNS = (
 )
 #: Characters of each of them.
 _CELL_WIDTH = 10
-TARGET_NAMES = {"population": "the bag's population", "bag": "this bag"}
+TARGET_NAMES = {"population": "the population of the sample", "bag": "this sample"}
 
 
 def heading(estimate: Estimate) -> str:
@@ -47,16 +47,16 @@ def heading(estimate: Estimate) -> str:
     joint = " simultaneous" if estimate.simultaneous else ""
     known = estimate.method != "none"
     interval = f"{level}{joint} {estimate.method} intervals" if known else "intervals not known"
-    instances = "instance" if estimate.size == 1 else "instances"
+    items = "item" if estimate.size == 1 else "items"
     target = TARGET_NAMES[estimate.target]
-    return f"Prevalence of {target}: {estimate.size:,} {instances}, {interval}"
+    return f"Shares in {target}: {estimate.size:,} {items}, {interval}"
 
 
 def remarks(estimate: Estimate) -> list[str]:
     """Return the remarks that a reader needs beside the numbers."""
     texts = [] if estimate.converged else ["the solver did not converge: see gap"]
     texts += estimate.notes
-    return texts if estimate.checks is None else [*texts, estimate.checks.verdict]
+    return texts if estimate.checks is None else [*texts, *estimate.checks.verdicts]
 
 
 def estimate_text(estimate: Estimate) -> str:
@@ -100,7 +100,7 @@ def _sentence(estimate: Estimate, decimals: int) -> str:
         )
     where = TARGET_NAMES[estimate.target]
     return (
-        f"The largest estimated share of {where} is that of class {estimate.classes[top]}: "
+        f"The largest estimated share in {where} is that of class {estimate.classes[top]}: "
         f"{share} ({interval})."
     )
 
@@ -161,20 +161,18 @@ LABELLED_COLUMNS = ("n_labels", *LABELLED_SHARES, "label_shift_p_value", "verdic
 
 def check_key_names(
     names: Sequence[str],
-    classes: NDArray[Any],
+    classes: NDArray[Any] | None = None,
     *,
-    wide: bool = True,
     labelled: bool = False,
     pooled: bool = False,
 ) -> None:
-    """Raise where a key has the name of a column of the result.
+    """Raise where a key has the name of a column of a table of groups.
 
     Parameters
     ----------
     names : names of the key columns
-    classes : array of shape (k,)
-    wide : bool
-        Whether the table has one row per group, with ``estimate[c]`` and others for every class c.
+    classes : array of shape (k,), optional
+        Of a wide table: one row per group, with ``estimate[c]`` and others for every class c.
     labelled, pooled : bool
         Whether the table has the columns of labels, and of pooled groups.
     """
@@ -183,9 +181,14 @@ def check_key_names(
         *(LABELLED_COLUMNS if labelled else ()),
         *(POOLED_COLUMNS if pooled else ()),
     }
-    if wide:
+    if classes is not None:
         per_class = (*_PER_CLASS, "training_prevalence", *(LABELLED_SHARES if labelled else ()))
         taken |= {_wide_name(name, c) for name in per_class for c in np.asarray(classes).tolist()}
+    refuse_names(names, taken)
+
+
+def refuse_names(names: Sequence[str], taken: Collection[str]) -> None:
+    """Raise where a key has one of the names of the columns of a result."""
     for name in names:
         if name in taken:
             raise ValueError(
@@ -204,9 +207,8 @@ def group_frame(estimates: Estimates, backend: str | None, wide: bool) -> Any:
     )
     frame = numbers
     if keys.columns:
-        check_key_names(
-            keys.columns, estimates.classes, wide=wide, labelled=estimates.labelled is not None
-        )
+        shown = estimates.classes if wide else None
+        check_key_names(keys.columns, shown, labelled=estimates.labelled is not None)
         rows = np.repeat(np.arange(len(estimates)), 1 if wide else len(estimates.classes))
         repeated = nw.maybe_reset_index(keys[rows.tolist()])
         frame = nw.concat([repeated, numbers], how="horizontal")

@@ -49,6 +49,16 @@ from kdey.validation import make_frame
 if TYPE_CHECKING:
     from kdey.intervals.drift import Sensitivity
 
+#: Degrees of freedom below which classes that are rare may be covered too seldom, most of all where
+#: the templates add little to the error (benchmarks/designs.py: joint regions of a share of 0.03).
+FEW_FREEDOM = 19.0
+#: The note of estimates from few clusters.
+FEW_CLUSTERS_NOTE = (
+    "few clusters: they leave a variance {freedom:.0f} degrees of freedom (clusters minus strata), "
+    "and intervals of classes below about 5 % can be too narrow; more clusters help, and more rows "
+    "in each do not"
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
@@ -474,7 +484,7 @@ class Estimates(Sequence[Estimate]):
     separate : Estimates or None
         Where groups are pooled, what each gives by itself.
     shrinkage : array of shape (n_bags,) or None
-        How far each group leans on the others, from 0 to 1; None unless groups are shrunk.
+        How much each group borrows from the others, 0 to 1; None unless groups are shrunk.
 
     See Also
     --------
@@ -575,6 +585,20 @@ class Estimates(Sequence[Estimate]):
         marks = [()] * len(self) if self.marks is None else self.marks
         added = [(*marks[b], mark) if where[b] else marks[b] for b in range(len(self))]
         return replace(self, marks=added)
+
+    def of_clusters(self, freedom: Array) -> Estimates:
+        """Return the same estimates, of which those of few clusters say so.
+
+        Parameters
+        ----------
+        freedom : array of shape (n_bags,)
+            Clusters minus strata; infinite where nothing is to be said.
+        """
+        notes = [[note for note in own if not note.startswith(FEW_CLUSTERS)] for own in self.notes]
+        few = freedom < FEW_FREEDOM
+        for number in np.flatnonzero(few).tolist():
+            notes[number].append(FEW_CLUSTERS_NOTE.format(freedom=max(freedom[number], 1)))
+        return replace(self, notes=notes).marked(FEW_CLUSTERS, few)
 
     @overload
     def __getitem__(self, index: int) -> Estimate: ...
@@ -763,6 +787,7 @@ def collect_estimates(items: Sequence[Estimate], options: Options) -> Estimates:
         gap=np.array([item.gap for item in items]),
         converged=np.array([item.converged for item in items]),
         notes=[list(item.notes) for item in items],
+        marks=[tuple(item.diagnostics.get("marks", ())) for item in items],
         uncertainty_of=lambda number: items[number].uncertainty,
         decisions=None,
         positions=np.arange(len(items)),

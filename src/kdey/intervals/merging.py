@@ -33,7 +33,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.bags import Array, Indices
+from kdey.bags import Array, Indices, SampledBag
 from kdey.intervals.bootstrap import bootstrap_interval
 from kdey.intervals.estimate import Decisions, Estimate, Estimates
 from kdey.intervals.label_noise import NoiseRates, NoisyShares
@@ -612,7 +612,11 @@ class StratifiedUncertainty(Uncertainty):
 
 
 def combine_strata(
-    parts: Sequence[Estimate], shares: Array, between: Array | None = None, seed: int = 0
+    parts: Sequence[Estimate],
+    shares: Array,
+    between: Array | None = None,
+    seed: int = 0,
+    effect: float = 1.0,
 ) -> Estimate:
     """Return the estimate of a population from those of its strata.
 
@@ -625,6 +629,9 @@ def combine_strata(
     between : array of shape (k, k), optional
         Covariance that estimated shares add, as :func:`share_covariance` returns it.
     seed : int
+    effect : float
+        How much larger clusters with rows in several strata make the variance, as
+        :func:`crossing_effect` returns it.
 
     Returns
     -------
@@ -646,6 +653,9 @@ def combine_strata(
     uncertainty = StratifiedUncertainty(
         [part.uncertainty for part in parts], estimates, w, extra, seed
     )
+    if effect > 1.0:
+        extra = extra + (effect - 1.0) * np.tensordot(w**2, uncertainty._covariances(), axes=1)
+        uncertainty = replace(uncertainty, between=extra)
     sizes = np.array([part.diagnostics["effective_size"] for part in parts])
     notes = dict.fromkeys(note for part in parts for note in part.notes)
     marks = dict.fromkeys(m for part in parts for m in part.diagnostics.get("marks", ()))
@@ -699,3 +709,35 @@ def share_covariance(
         influence = sums
     n = len(influence)
     return np.asarray(influence.T @ influence * n / max(n - 1, 1))
+
+
+def crossing_effect(
+    scores: Array | None, shares: Array, strata: Indices, weights: Array, clusters: Indices
+) -> float:
+    """Return how much larger a variance is for clusters that have rows in several strata.
+
+    Parameters
+    ----------
+    scores : array of shape (m, k) or None
+        Posteriors, whose sums by clusters are compared with those by clusters and strata.
+    shares : array of shape (H,)
+        Shares of the strata in the population; they are scaled to sum to one.
+    strata, weights, clusters : arrays of shape (m,)
+        The stratum of each instance from 0 to H - 1, its weight, and its cluster.
+    """
+    pairs = np.unique(np.stack([strata, clusters]), axis=1, return_inverse=True)[1].ravel()
+    if pairs.max() + 1 == len(np.unique(clusters)):
+        return 1.0
+    if scores is None:
+        raise ValueError(
+            "a cluster has rows in several strata, for which methods without posteriors cannot "
+            "allow: leave the strata or the clusters out"
+        )
+    own = weights / np.bincount(strata, weights)[strata]
+    means = np.array([own[strata == h] @ scores[strata == h] for h in range(len(shares))])
+    centred, own = scores - means[strata], own * (shares / shares.sum())[strata]
+    codes = np.unique(clusters, return_inverse=True)[1]
+    rows = np.arange(len(strata))
+    drawn = SampledBag(rows, own, codes).linearised_variance(centred)
+    apart = SampledBag(rows, own, pairs, strata=strata).linearised_variance(centred)
+    return float((drawn / np.maximum(apart, 1e-300)).max(initial=1.0, where=apart > 1e-20))

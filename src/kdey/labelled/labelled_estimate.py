@@ -41,7 +41,7 @@ from scipy.special import chdtrc
 from kdey.bags import Array, Bags, sampled_bags
 from kdey.intervals.analytic import densities, moment_rows as rows_of_moments, training_rows
 from kdey.intervals.checks import Checks
-from kdey.intervals.estimate import Decisions, Estimate
+from kdey.intervals.estimate import FEW_FREEDOM, Decisions, Estimate
 from kdey.intervals.merging import Merging
 from kdey.intervals.moments import PSEUDO_OBSERVATIONS, ClassRows, adapted, class_rows, smoothed
 from kdey.labelled.shares import (
@@ -68,6 +68,7 @@ from kdey.options import (
 )
 from kdey.rows import Rows
 from kdey.rows.posterior import RatioMap
+from kdey.status import FEW_CLUSTERS
 
 E = TypeVar("E", bound=Estimate)
 #: The note of bags in which every instance has a label.
@@ -81,9 +82,9 @@ NO_PREDICTIONS = (
 SCORES = "scores"
 #: Why each estimate may be believed.
 _REASONS = {
-    PREDICTION_POWERED: "whose intervals hold whatever has changed since training",
+    PREDICTION_POWERED: "whose intervals are right whatever has changed since training",
     LABELS: "as asked for, which makes no use of the classifier",
-    LABEL_SHIFT: "as asked for, which holds only if nothing but the prevalences has changed",
+    LABEL_SHIFT: "as asked for, which is right only if nothing but the shares has changed",
 }
 
 
@@ -127,12 +128,12 @@ class LabelledEstimate(Estimate):
         doubt = self._doubt_of_the_draw
         if doubt is not None:
             return (
-                f"the {labels} of this bag may not be a random draw: {doubt}. Estimates that use "
-                "labels which were chosen by what they are may be wrong by more than their "
+                f"the {labels} of this sample may not be a random draw: {doubt}. Estimates that "
+                "use labels which were chosen by what they are may be wrong by more than their "
                 "intervals say: draw them at random, give the probabilities of selection, "
                 "or leave them out"
             )
-        first = f"with {labels} of this bag, believe the {believed} estimate, {_REASONS[believed]}"
+        first = f"with {labels} of this sample, use the {believed} estimate, {_REASONS[believed]}"
         if test is None:
             return f"{first}; label shift could not be tested, because no training data are kept"
         p = f"p = {test.p_value:.2g}"
@@ -418,6 +419,7 @@ def _alternatives(
                 "effective_size": sample.bag_size,
                 "effective_labels": sample.label_size,
                 "notes": list(notes) if way != LABELS else [],
+                "marks": [FEW_CLUSTERS] if sample.freedom < FEW_FREEDOM else [],
             },
         )
         for way, found in shares.items()

@@ -84,6 +84,8 @@ from kdey.validation import check_weights, encode_labels, for_numpy
 Indices = NDArray[np.int64]
 #: What ``labelled=`` takes: positions in the bag, and the labels at these positions.
 Labelled: TypeAlias = tuple[ArrayLike, ArrayLike]
+#: The design effect of labels that are all in one cluster: nothing shows how clusters differ.
+_UNKNOWN_EFFECT = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,8 +189,11 @@ class LabelledSample:
         Returns
         -------
         array of shape (c,)
-            At least one, because few clusters can show too little variance by chance.
+            At least one, because few clusters can show too little variance by chance; so large
+            that nothing is known where all labels are in one cluster.
         """
+        if self.clusters is not None and len(np.unique(self.clusters[self.positions])) == 1:
+            return np.full(influence.shape[1], _UNKNOWN_EFFECT)
         singly = (influence**2).sum(axis=0)
         independent = singly if independent is None else independent
         clustered = singly

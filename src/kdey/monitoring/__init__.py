@@ -12,6 +12,7 @@ The page shows what rings, the shares over time with the alarms in them, and all
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -51,7 +52,7 @@ from kdey.monitoring.history import (
 from kdey.options import Options
 from kdey.report.explorer import Explorer, explore_classes, explore_groups
 from kdey.report.page import (
-    Finding,
+    Highlight,
     Page,
     Section,
     csv_address,
@@ -64,6 +65,8 @@ from kdey.report.shown_groups import GroupTable, group_table
 from kdey.report.words import quoted
 from kdey.tables.columns import canonical_text
 from kdey.tables.output import Cell, Heading, Row, Table
+
+logger = logging.getLogger(__name__)
 
 __all__ = [
     "Alarm",
@@ -460,11 +463,14 @@ def _add_periods(
     history = update_history(path, change)
     sent = {(period.name, period.group) for period in periods}
     of_groups = [(period, (period.name, period.group)) for period in history.periods]
+    alarms = [a for a in find_alarms(history) if (a.period, a.group) in sent]
+    for alarm in alarms:
+        logger.warning("%s: %s", path, alarm)
     return MonitorUpdate(
         history,
         tuple(dict.fromkeys(period.title for period, key in of_groups if key in sent)),
         tuple(period.title for period, _ in of_groups if id(period) not in known),
-        tuple(alarm for alarm in find_alarms(history) if (alarm.period, alarm.group) in sent),
+        tuple(alarms),
     )
 
 
@@ -562,7 +568,7 @@ def history_page(history: History, title: str = "Prevalences over time") -> str:
         Page(
             title=title,
             headline=first,
-            findings=[*_alarm_findings(history, alarms, explorer), *map(Finding, more)],
+            findings=[*_alarm_findings(history, alarms, explorer), *map(Highlight, more)],
             facts={"Checked?": [heading, ringing], "What next?": _next_steps(history, alarms)},
             tone=tone,
             sections=[_time_section(table, explorer), _alarm_section(history, alarms)],
@@ -652,7 +658,7 @@ def _lead(history: History, alarms: Sequence[Alarm]) -> list[str]:
     rung = len(alarms)
     if rung:
         times = "once" if rung == 1 else f"{rung} times"
-        sentences.append(f"An alarm rang {times}, the last time in {alarms[-1].period}.")
+        sentences.append(f"An alarm was raised {times}, the last time in {alarms[-1].period}.")
     return sentences
 
 
@@ -660,21 +666,21 @@ def _verdict(history: History, alarms: Sequence[Alarm]) -> tuple[str, str, str]:
     last = history.names[-1]
     current = [alarm for alarm in alarms if alarm.period == last]
     if not current:
-        return "good", "No alarm.", f"Nothing rings in {last}."
+        return "good", "No alarm.", f"{last} raised none."
     return "bad", "Alarm.", f"{count_of(len(current), 'alarm')} in {last}."
 
 
 def _alarm_section(history: History, alarms: Sequence[Alarm]) -> Section:
     settings = history.settings
     words = [
-        f"If nothing changes, the chance that any alarm rings within {HORIZON} periods is at most "
+        f"If nothing changes, the chance of any alarm within {HORIZON} periods is at most "
         f"{percent(settings.false_alarms)}"
         + ("" if history.by is None else ", for all groups together")
         + ". Shares are compared with those of all periods since the last alarm, so that a small "
         "change that lasts is found as well as a large one."
     ]
     if not alarms:
-        return Section("alarms", "Alarms", [*words, "No alarm has rung so far."])
+        return Section("alarms", "Alarms", [*words, "There has been no alarm so far."])
     group = () if history.by is None else ("Group",)
     headings = ("Period", *group, "What", "Class", "Since", "Before", "Now")
     numeric = ("Before", "Now")
@@ -737,13 +743,15 @@ def _explorer(history: History, table: GroupTable, alarms: Sequence[Alarm]) -> E
     )
 
 
-def _alarm_findings(history: History, alarms: Sequence[Alarm], explorer: Explorer) -> list[Finding]:
+def _alarm_findings(
+    history: History, alarms: Sequence[Alarm], explorer: Explorer
+) -> list[Highlight]:
     """Return the alarms of the newest period, each with a link to the row that shows it."""
     findings = []
     for alarm in [alarm for alarm in alarms if alarm.period == history.names[-1]]:
         name = alarm.group or alarm.label
         link = {name: explorer.link(list(explorer.rows).index(name))} if name else {}
-        findings.append(Finding(f"{quoted(str(alarm))}.", link, alarm.label))
+        findings.append(Highlight(f"{quoted(str(alarm))}.", link, alarm.label))
     return findings[:_MOST_FINDINGS]
 
 

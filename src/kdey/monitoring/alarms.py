@@ -255,7 +255,7 @@ class Alarm:
     Attributes
     ----------
     period : str
-        The period at which it rings.
+        The period that raised it.
     kind : {"moved", "bound", "fit", "accuracy"}
     label : str
         The class; empty for the fit and the accuracy.
@@ -403,10 +403,8 @@ def _streams(history: History, periods: Sequence[Period]) -> Iterator[_Stream]:
         series = _series(periods, labels.index(label), settings.fluctuation)
         yield _Stream(MOVED, label, periods, series, moved_signal, len(watched))
     for bound in settings.bounds:
-        series, share = (
-            _series(periods, labels.index(bound.label), settings.fluctuation),
-            bound.share,
-        )
+        series = _series(periods, labels.index(bound.label), settings.fluctuation)
+        share = bound.share
         is_below = bound.side != ABOVE
         if is_below:  # A share below b is one of the other classes above 1 - b.
             series, share = replace(series, shares=1.0 - series.shares), 1.0 - share
@@ -482,7 +480,7 @@ def metrics_text(history: History) -> str:
     str
         Gauges by ``class`` and, where there are groups, by ``group``: ``kdey_share`` with the ends
         of its interval, ``kdey_rows``, ``kdey_fit_p_value`` and ``kdey_accuracy`` where these are
-        watched, ``kdey_alarms`` that ring, by ``kind``, ``kdey_periods`` and, of dates,
+        watched, ``kdey_alarms`` by ``kind``, ``kdey_periods`` and, of dates,
         ``kdey_newest_period_seconds``.
     """
     settings, names = history.settings, history.names
@@ -520,7 +518,7 @@ def metrics_text(history: History) -> str:
         text = "Accuracy that the classifier is expected to have."
         gauge("accuracy", text, ((g, p.accuracy) for g, p in newest))
     counts = (({"kind": k, **g}, rung[k, p.group]) for g, p in newest for k in settings.kinds)
-    gauge("alarms", "Alarms that ring in the newest period.", counts)
+    gauge("alarms", "Alarms of the newest period.", counts)
     gauge("periods", "Periods of the history.", [({}, len(history))])
     if newest and "-" in names[-1][1:]:
         begins = datetime.fromisoformat(names[-1]).replace(tzinfo=UTC)

@@ -41,7 +41,7 @@ class Bound:
     label : str
         The class, as text.
     side : {"above", "below"}
-        On which side of the bound the alarm rings.
+        On which side of the bound there is an alarm.
     share : float in (0, 1)
     """
 
@@ -78,11 +78,11 @@ class MonitorSettings:
         Standard deviation of the true shares from period to period that counts as ordinary. With
         0, any change of a share that can be seen is one.
     check_fit : bool
-        Whether an alarm rings where the new data do not look like a mixture of the training
+        Whether there is an alarm where the new data do not look like a mixture of the training
         classes.
     accuracy_below : float in (0, 1), optional
         A bound on the accuracy that the classifier is expected to have; see
-        :func:`kdey.estimate_performance`. An alarm rings where it is below the bound.
+        :func:`kdey.estimate_performance`. There is an alarm where it is below the bound.
     """
 
     false_alarms: float = 0.05

@@ -19,6 +19,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+import logging
 import pickle
 import re
 import sys
@@ -54,6 +55,8 @@ from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
 from kdey.rows import RowMap
 from kdey.tables.schema import TableSchema
+
+logger = logging.getLogger(__name__)
 
 __all__ = ["describe", "load", "save"]
 
@@ -244,6 +247,7 @@ def load(
     """
     source = Path(path)
     manifest, members = read_archive(source)
+    logger.info("%s: reading a model that kdey %s wrote", source, manifest.get("kdey"))
     try:
         return _quantifier(source, members, trusted, use_pickle)
     except (ModelFileError, ImportError):

@@ -39,7 +39,6 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from kdey._io import open_regular, write_whole
-from kdey.evaluation.protocols import APP, NPP, AtPrevalences, DirichletProtocol, GridAPP
 from kdey.matching import Matching
 from kdey.matching.divergence import Generator
 from kdey.quantifiers.base import BaseQuantifier
@@ -327,17 +326,12 @@ Node = Any
 PART_TYPES = (BaseQuantifier, RowSpec, RowMap, Matching)
 #: Rooms of the package whose classes a model file may name.
 _ROOMS = (
-    *("bags", "calibration", "classifiers", "kernels", "matching", "model", "neural", "posteriors"),
-    *("evaluation.protocols", "quantifiers", "rows", "stacking", "tables", "tuning"),
+    *("bags", "calibration", "classifiers", "kernels", "matching", "model", "posteriors"),
+    *("quantifiers", "rows", "stacking", "tables", "tuning"),
 )
-#: Protocols that draw bags from labels, of which a network keeps the one that it was trained with.
-PROTOCOLS = (APP, NPP, GridAPP, DirichletProtocol, AtPrevalences)
-#: What a model file may name of rooms that have more than parts of models: other classes of theirs
+#: What a model file may name of a room that has more than parts of models: other classes of it
 #: hold the data of bags, and a few zeros can make one fill the memory.
-_ONLY: dict[str, tuple[type, ...]] = {
-    "kdey.matching.": (Matching, Generator),
-    "kdey.evaluation.": PROTOCOLS,
-}
+_ONLY: dict[str, tuple[type, ...]] = {"kdey.matching.": (Matching, Generator)}
 
 
 class Parts:
@@ -493,22 +487,10 @@ def _decode_estimator(node: Node, parts: Parts) -> Any:
 def _decode_dataclass(node: Node, parts: Parts) -> Any:
     fields = {key: decode(item, parts) for key, item in node["fields"].items()}
     kind = _class_of(node["dataclass"], parts)
-    if issubclass(kind, PROTOCOLS) and _holds_array(fields):
-        # It would become Python numbers, which take many times the memory of an array.
-        raise ValueError(f"the {kind.__name__} of a model file must hold plain numbers, no array")
     try:
         return kind(**fields)
     except TypeError as error:  # a field is missing, or unknown
         raise ValueError(f"its parts do not fit together ({error!r:.200})") from error
-
-
-def _holds_array(value: Any) -> bool:
-    """Return whether an array is among the values of nested dicts, lists and tuples."""
-    if isinstance(value, dict):
-        return any(map(_holds_array, value.values()))
-    if isinstance(value, list | tuple):
-        return any(map(_holds_array, value))
-    return isinstance(value, np.ndarray)
 
 
 def types_outside(node: Node) -> set[str]:

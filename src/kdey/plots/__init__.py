@@ -11,9 +11,7 @@ from kdey.plots.estimate_displays import (
     IdentifiabilityDisplay,
     IntervalsDisplay,
     PrevalenceOverTimeDisplay,
-    RegionDisplay,
     ReliabilityDisplay,
-    SimplexDisplay,
     write_figures,
 )
 from kdey.plots.method_displays import (
@@ -21,7 +19,6 @@ from kdey.plots.method_displays import (
     CriticalDifferenceDisplay,
     DiagonalDisplay,
     ErrorByShiftDisplay,
-    SensitivityDisplay,
     TuningDisplay,
 )
 
@@ -35,10 +32,7 @@ __all__ = [
     "IdentifiabilityDisplay",
     "IntervalsDisplay",
     "PrevalenceOverTimeDisplay",
-    "RegionDisplay",
     "ReliabilityDisplay",
-    "SensitivityDisplay",
-    "SimplexDisplay",
     "TuningDisplay",
     "write_figures",
 ]

@@ -1,8 +1,8 @@
-"""Displays of estimates, of their regions, and of the posteriors behind them."""
+"""Displays of estimates, of their checks, and of the posteriors behind them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdey.bags import Array
 from kdey.diagnostics import FitCheck
 from kdey.intervals import Estimate, Estimates
-from kdey.intervals.region import Region
-from kdey.kernels import class_log_sums
-from kdey.model import bag_posteriors, kept_training, training_of
+from kdey.model import kept_training, training_of
 from kdey.plots.style import (
     DPI,
     REFERENCE,
@@ -29,11 +26,8 @@ from kdey.plots.style import (
     file_style,
     label_in_percent,
     literal_text,
-    name_corners,
-    need_mpltern,
     pyplot,
     remove_clutter,
-    ternary,
 )
 from kdey.report.page import CLAIMED, COLOURS, OBSERVED, SHARES
 from kdey.report.shown_groups import (
@@ -46,7 +40,6 @@ from kdey.report.shown_groups import (
     position,
 )
 from kdey.report.technical import Reliability, reliability
-from kdey.simplex import check_posteriors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -327,128 +320,6 @@ class PrevalenceOverTimeDisplay(DisplayOf[GroupTable]):
         return sorted(peaks, key=lambda name: -peaks[name])[:_MOST_CLASSES]
 
 
-@dataclass(eq=False)
-class RegionDisplay(Display):
-    """Estimates of three classes with their joint confidence regions, in one triangle.
-
-    Made by :meth:`from_estimate` or :meth:`from_estimates`; needs matplotlib and mpltern
-    (``pip install 'kdey[plot]'``).
-
-    Attributes
-    ----------
-    estimates : mapping from names to :class:`~kdey.Estimate`
-    truth : array of shape (3,) or None
-        Known shares of the classes.
-    ax_, figure_ : matplotlib objects, after :meth:`plot`
-
-    See Also
-    --------
-    kdey.plots.IntervalsDisplay : Draw the interval of each class, for any number of classes.
-    kdey.intervals.Region : The region, which knows what it contains, and its volume.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> import kdey
-    >>> X, y = load_iris(return_X_y=True)
-    >>> estimate = kdey.PACC().fit(X[::2], y[::2]).estimate(X[1::2])
-    >>> draw = kdey.plots.RegionDisplay.from_estimate  # draw(estimate) needs matplotlib and mpltern
-    >>> callable(draw)
-    True
-    """
-
-    estimates: Mapping[str, Estimate]
-    truth: ArrayLike | None = None
-
-    @classmethod
-    def from_estimate(
-        cls, estimate: Estimate, *, truth: ArrayLike | None = None, ax: Any = None
-    ) -> Self:
-        """Return the display of one estimate."""
-        return cls({"estimate": estimate}, truth).plot(ax=ax)
-
-    @classmethod
-    def from_estimates(
-        cls, estimates: Mapping[str, Estimate], *, truth: ArrayLike | None = None, ax: Any = None
-    ) -> Self:
-        """Return the display of several estimates of the same classes, by their names."""
-        return cls(estimates, truth).plot(ax=ax)
-
-    def plot(self, *, ax: Any = None) -> Self:
-        """Draw the triangle on ternary axes, or on a new figure."""
-        classes = self._classes()
-        need_mpltern()
-        if ax is None:
-            figure = pyplot().figure(figsize=(4.6, 4.2), layout="constrained")
-            ax = figure.add_subplot(projection="ternary")
-        for number, (name, estimate) in enumerate(self.estimates.items()):
-            colour = COLOURS[number % len(COLOURS)]
-            middle = estimate.estimate if estimate.corrected is None else estimate.corrected
-            border = region_border(estimate.region, middle)
-            if border is not None:
-                ax.fill(*ternary(border), color=colour, alpha=0.25, linewidth=0)
-            label = f"{literal_text(name)}, {100 * estimate.confidence:g} % region"
-            point = np.atleast_2d(estimate.estimate)
-            ax.scatter(*ternary(point), color=colour, s=28, zorder=3, label=label)
-        if self.truth is not None:
-            known = check_posteriors(np.atleast_2d(np.asarray(self.truth)), 3, name="truth")
-            ax.scatter(*ternary(known), color="black", marker="x", zorder=4, label="labels")
-        name_corners(ax, classes)
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.08), frameon=False, fontsize="small")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
-
-    def _classes(self) -> list[str]:
-        """Return the names of the three classes that all estimates have."""
-        if not self.estimates:
-            raise ValueError("estimates must hold at least one estimate")
-        all_classes = [[str(label) for label in e.classes] for e in self.estimates.values()]
-        if any(classes != all_classes[0] for classes in all_classes):
-            raise ValueError("all estimates must have the same classes")
-        if len(all_classes[0]) != 3:
-            raise ValueError(
-                f"regions are drawn for 3 classes, these estimates have {len(all_classes[0])}: "
-                "estimate.plot() draws the intervals of any number, estimate.merge adds classes up"
-            )
-        return all_classes[0]
-
-
-#: Directions in which the border of the joint region is searched.
-_RAYS = 120
-#: Shares of the middle of the simplex that are mixed into the point where rays start, if possible.
-_INWARD = (0.1, 0.03, 0.01)
-
-
-def region_border(region: Region, inside: Array) -> Array | None:
-    """Return points (n, 3) on the border of a region around a point of it; None if it is outside.
-
-    Bisection finds the last place inside along each ray from the point; rays end at the border of
-    the simplex.
-    """
-    if not region.contains(inside):
-        return None
-    # From a point on an edge of the simplex hardly any ray runs along it: start further inside.
-    starts = ((1.0 - share) * inside + share / 3.0 for share in _INWARD)
-    inside = next((start for start in starts if region.contains(start)), inside)
-    angles = np.linspace(0.0, 2 * np.pi, _RAYS, endpoint=False)
-    plane = np.array([[1.0, -1.0, 0.0], [1.0, 1.0, -2.0]]) / np.sqrt([[2.0], [6.0]])
-    rays = np.stack([np.cos(angles), np.sin(angles)], axis=1) @ plane
-    falling = rays < 0
-    ends = np.where(falling, inside / np.where(falling, -rays, 1.0), np.inf).min(axis=1)
-    near, far = np.zeros(_RAYS), ends
-    for _ in range(30):
-        middle = (near + far) / 2
-        points = np.clip(inside + middle[:, None] * rays, 0.0, None)
-        inside_region = region.contains(points / points.sum(axis=1, keepdims=True))
-        near = np.where(inside_region, middle, near)
-        far = np.where(inside_region, far, middle)
-    return np.asarray(np.clip(inside + near[:, None] * rays, 0.0, 1.0))
-
-
-_COLOUR_MAPS = ("Blues", "Oranges", "Greens")
-_STEPS, _MOST_POINTS = 60, 400
-
-
 class ReliabilityDisplay(DisplayOf[Reliability]):
     """The reliability curve with an interval for each bin.
 
@@ -462,7 +333,7 @@ class ReliabilityDisplay(DisplayOf[Reliability]):
 
     See Also
     --------
-    kdey.plots.SimplexDisplay : Draw posteriors on the simplex.
+    kdey.plots.FitCheckDisplay : Draw how well a bag fits.
 
     Examples
     --------
@@ -504,120 +375,6 @@ class ReliabilityDisplay(DisplayOf[Reliability]):
         label_in_percent(ax.xaxis)
         label_in_percent(ax.yaxis)
         return self._drawn_on(ax)
-
-
-@dataclass(eq=False)
-class SimplexDisplay(Display):
-    """A triangle for each training class and for each bag: kernel density and points.
-
-    Made by :meth:`from_estimator`; needs matplotlib and mpltern (``pip install 'kdey[plot]'``).
-
-    Attributes
-    ----------
-    parts : sequence of (name, posteriors of shape (m, 3))
-    classes : names of the three classes
-    n_training : int
-        How many of the parts are training classes; the others are bags.
-    bandwidth : float
-        Of the shading.
-    axes_, figure_ : matplotlib objects, after :meth:`plot`
-
-    See Also
-    --------
-    kdey.plots.ReliabilityDisplay : Draw the calibration of a classifier.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> import kdey
-    >>> X, y = load_iris(return_X_y=True)
-    >>> q = kdey.PACC().fit(X[::2], y[::2])
-    >>> draw = kdey.plots.SimplexDisplay.from_estimator  # draw(q, X[1::2]) needs mpltern
-    >>> callable(draw)
-    True
-    """
-
-    parts: Sequence[tuple[str, Array]]
-    classes: Sequence[str]
-    n_training: int = 0
-    bandwidth: float = 0.06
-
-    @classmethod
-    def from_estimator(
-        cls,
-        quantifier: AggregativeQuantifier,
-        X: Any = None,
-        *,
-        posteriors: ArrayLike | None = None,
-        bandwidth: float = 0.06,
-        axes: Any = None,
-    ) -> Self:
-        """Return the display of a quantifier's training classes and, if given, of a bag.
-
-        The bag is ``X`` or its ``posteriors``, shape (m, 3).
-        """
-        training = training_of(quantifier)
-        names = [str(label) for label in quantifier.classes_]
-        if len(names) != 3:
-            raise ValueError(
-                f"the simplex is drawn for 3 classes, this quantifier has {len(names)}"
-            )
-        parts = [
-            (f"training: {name}", _floats(training.required()[training.labels == code]))
-            for code, name in enumerate(names)
-        ]
-        if X is not None or posteriors is not None:
-            parts.append(("bag", _floats(bag_posteriors(quantifier, X, posteriors))))
-        return cls(parts, names, 3, bandwidth).plot(axes=axes)
-
-    def plot(self, *, axes: Any = None) -> Self:
-        """Draw the triangles on ternary axes, one per part, or on a new figure."""
-        need_mpltern()
-        if axes is None:
-            n = len(self.parts)
-            figure = pyplot().figure(figsize=(3.2 * n, 3.1), layout="constrained")
-            axes = [figure.add_subplot(1, n, i + 1, projection="ternary") for i in range(n)]
-        if len(axes) != len(self.parts):
-            raise ValueError(f"axes must hold one for each of {len(self.parts)} parts")
-        for number, (ax, (name, points)) in enumerate(zip(axes, self.parts, strict=True)):
-            shade = _COLOUR_MAPS[number] if number < self.n_training else "Greys"
-            self._draw(ax, name, points, shade)
-        self.axes_, self.figure_ = axes, axes[0].figure
-        return self
-
-    def _draw(self, ax: Any, name: str, points: Array, shade: str) -> None:
-        grid = _grid()
-        sums = class_log_sums(grid, points, np.array([0, len(points)]), [self.bandwidth])
-        density = np.exp(sums[0, :, 0] - sums[0, :, 0].max())
-        levels = np.linspace(0.03, 1.0, 9)
-        ax.tricontourf(*ternary(grid), np.sqrt(density), levels=levels, cmap=shade)
-        step = max(1, -(-len(points) // _MOST_POINTS))
-        some = points[::step]
-        ax.scatter(*ternary(some), s=3, color="black", alpha=0.35, linewidths=0)
-        name_corners(ax, self.classes)
-        ax.set_title(literal_text(name), fontsize="medium", pad=22)
-
-
-def simplex_cells(steps: int) -> Array:
-    """Return the small triangles of the three-class simplex, shape (steps^2, 3, 3)."""
-    upright = [[(i + 1, j), (i, j + 1), (i, j)] for i in range(steps) for j in range(steps - i)]
-    turned = [
-        [(i + 1, j), (i, j + 1), (i + 1, j + 1)]
-        for i in range(steps - 1)
-        for j in range(steps - 1 - i)
-    ]
-    two = np.array(upright + turned, dtype=np.float64) / steps
-    return np.concatenate([two, 1.0 - two.sum(axis=2, keepdims=True)], axis=2)
-
-
-def _grid() -> Array:
-    """Return the corners of all cells of the simplex, each once, shape (n, 3)."""
-    two = np.unique(simplex_cells(_STEPS)[..., :2].reshape(-1, 2), axis=0)
-    return np.column_stack([two, np.clip(1.0 - two.sum(axis=1), 0.0, 1.0)])
-
-
-def _floats(points: Any) -> Array:
-    return np.asarray(points, dtype=np.float64)
 
 
 class FitCheckDisplay(DisplayOf["FitCheck"]):

@@ -1,8 +1,8 @@
-"""Displays of evaluations: errors of methods, ranks, and errors over values of a parameter."""
+"""Displays of evaluations: errors of methods, ranks, and what an automatic choice tried."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from kdey.bags import Array
 from kdey.evaluation import Results
 from kdey.evaluation.significance import CriticalDifference
-from kdey.metrics import Metric, absolute_error, get_metric
+from kdey.metrics import absolute_error, get_metric
 from kdey.plots.style import (
     REFERENCE,
     Display,
@@ -31,7 +31,6 @@ from kdey.simplex import in_class_order
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from kdey.evaluation.searches import GridSearchQ
     from kdey.quantifiers.base import BaseQuantifier
     from kdey.tuning import Tuning
     from kdey.tuning.trials import Trial
@@ -376,102 +375,6 @@ class CriticalDifferenceDisplay(DisplayOf[CriticalDifference]):
             )
 
 
-@dataclass(eq=False)
-class SensitivityDisplay(Display):
-    """Error against a parameter, the best value of each line ringed.
-
-    Made by :meth:`from_search` or :meth:`from_results`; needs matplotlib
-    (``pip install 'kdey[plot]'``). What an automatic choice tried is drawn by ``TuningDisplay``.
-
-    Attributes
-    ----------
-    parameter : str
-    lines : mapping from a name to (values, errors)
-    metric : str
-        What the errors are.
-    ax_, figure_ : matplotlib objects, after :meth:`plot`
-
-    See Also
-    --------
-    kdey.plots.TuningDisplay : Draw the record of an automatic choice.
-    kdey.GridSearchQ : Search over a grid.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> import kdey
-    >>> lines = {"KDEy-ML": ([0.05, 0.1, 0.2], [0.05, 0.03, 0.06])}
-    >>> display = kdey.plots.SensitivityDisplay.from_results(
-    ...     "bandwidth", lines, metric="absolute error", ax=Figure().subplots()
-    ... )
-    >>> display.ax_.get_xlabel()
-    'bandwidth'
-    """
-
-    parameter: str
-    lines: Mapping[str, tuple[Array, Array]]
-    metric: str = "error"
-
-    @classmethod
-    def from_results(
-        cls,
-        parameter: str,
-        lines: Mapping[str, tuple[ArrayLike, ArrayLike]],
-        *,
-        metric: str = "error",
-        ax: Axes | None = None,
-    ) -> Self:
-        """Return the display of named pairs (values, errors), each of one length."""
-        pairs = {str(name): _pair(str(name), *pair) for name, pair in lines.items()}
-        return cls(parameter, pairs, metric).plot(ax=ax)
-
-    @classmethod
-    def from_search(
-        cls, search: GridSearchQ, parameter: str, *, by: str | None = None, ax: Axes | None = None
-    ) -> Self:
-        """Return the display of a fitted search (``GridSearchQ`` and the like).
-
-        Parameters
-        ----------
-        parameter : name of a numeric parameter of the search
-        by : name of another parameter, a line for each of its values
-            Over all parameters not named, the best error counts.
-        """
-        scores = search.cv_results_
-        score = next(name for name in scores if name.startswith("mean_test_"))
-        for name in (parameter, *([] if by is None else [by])):
-            if f"param_{name}" not in scores:
-                known = [key.removeprefix("param_") for key in scores if key.startswith("param_")]
-                raise ValueError(f"the search has no parameter {name!r}; it has {known}")
-        best: dict[str, dict[float, float]] = {}
-        for setting, value in zip(scores["params"], -scores[score], strict=True):
-            if parameter in setting and np.isfinite(value):
-                line = best.setdefault("best" if by is None else str(setting.get(by)), {})
-                at = float(setting[parameter])
-                line[at] = min(line.get(at, np.inf), float(value))
-        lines = {name: (list(line), list(line.values())) for name, line in best.items()}
-        metric = score.removeprefix("mean_test_")
-        scorer = search.scorer_
-        title = scorer.title if metric == "score" and isinstance(scorer, Metric) else metric
-        return cls.from_results(parameter, lines, metric=f"mean {title}", ax=ax)
-
-    def plot(self, *, ax: Axes | None = None) -> Self:
-        """Draw the lines on ``ax`` or a new figure; axes are logarithmic where values are wide."""
-        ax = axes_or_new(ax, (5.6, 3.8))
-        for number, (name, (values, errors)) in enumerate(self.lines.items()):
-            style = line_style(number)
-            best = int(np.argmin(errors))
-            ax.plot(values, errors, marker=".", markersize=5, label=name, **style)
-            ax.plot(values[best], errors[best], "o", color=style["color"], ms=9, mfc="none")
-        at, errors = (np.concatenate(part) for part in zip(*self.lines.values(), strict=True))
-        if _wide(at):
-            ax.set_xscale("log")
-        if _wide(errors):
-            ax.set_yscale("log")
-        ax.set(xlabel=self.parameter, ylabel=self.metric)
-        return self._drawn_on(ax, legend=True)
-
-
 class TuningDisplay(DisplayOf["Tuning"]):
     """Error on the tuning bags against the values tried, with what was chosen.
 
@@ -486,7 +389,6 @@ class TuningDisplay(DisplayOf["Tuning"]):
     See Also
     --------
     kdey.tuning.Tuning : The record of an automatic choice.
-    kdey.plots.SensitivityDisplay : Draw errors over a parameter.
 
     Examples
     --------
@@ -547,16 +449,3 @@ class TuningDisplay(DisplayOf["Tuning"]):
             if trial.weight > 0:
                 size = 4 + 8 * np.sqrt(trial.weight)
                 ax.plot(trial.value, trial.score, "o", color=colour, markersize=size)
-
-
-def _wide(values: Array) -> bool:
-    """Return whether values span enough to need a logarithmic axis."""
-    return bool(values.min() > 0 and values.max() / values.min() >= 20)
-
-
-def _pair(name: str, values: ArrayLike, errors: ArrayLike) -> tuple[Array, Array]:
-    x, y = np.asarray(values, dtype=np.float64), np.asarray(errors, dtype=np.float64)
-    if x.ndim != 1 or x.shape != y.shape or not len(x):
-        raise ValueError(f"line {name!r} must hold values and errors of one length")
-    order = np.argsort(x, kind="stable")
-    return x[order], y[order]

@@ -7,7 +7,7 @@ aggregative quantifier like the others, with another classifier stage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from os import PathLike
 from typing import Any, Literal, Self, TypeAlias
@@ -29,7 +29,6 @@ from kdey.quantifiers.densities import EMQ, KDEyML
 from kdey.rows import RowSpec
 from kdey.stacking import (
     EFFORTS,
-    FitProgress,
     MemberWarning,
     PooledStage,
     portfolio,
@@ -49,12 +48,8 @@ Scores: TypeAlias = "ArrayLike | Mapping[str, ArrayLike]"
 class Quantifier(AggregativeQuantifier):
     r"""Several classifiers and methods combined, chosen and weighted by held-out likelihood.
 
-    Every pair of a classifier and a likelihood method is a member with a predictive distribution
-    :math:`p^m(i | x)` at the training prevalence :math:`\pi`. Their linear pool
-    :math:`p = \sum_m w_m p^m`, with the weights that make the held-out labels most likely, is
-    recalibrated, and the prevalences of a bag maximise its likelihood,
-
-    .. math:: \max_{\alpha \in \Delta} \sum_j \log \sum_i \alpha_i \frac{p(i | x_j)}{\pi_i}.
+    What to take if you do not want to choose. It needs a table or an array, in which numbers may
+    be missing and columns may be categories or texts, and labels.
 
     Parameters
     ----------
@@ -89,7 +84,7 @@ class Quantifier(AggregativeQuantifier):
     classifier_ : :class:`~kdey.stacking.PooledClassifier`
         The pool as a classifier; absent after ``fit_posteriors``.
     stack_ : :class:`~kdey.stacking.StackRecord`
-        Members, weights, held-out losses and errors, and what was left out.
+        Members, weights, held-out losses, and what was left out.
     tuning_ : :class:`~kdey.tuning.Tuning`
         The choice of power and pseudo-instances on held-out bags.
 
@@ -98,6 +93,15 @@ class Quantifier(AggregativeQuantifier):
     kdey.KDEyML : Kernel densities by maximum likelihood.
     kdey.EMQ : Maximum likelihood with a classifier's posteriors.
     kdey.GridSearchQ : Search over a grid.
+
+    Notes
+    -----
+    Every pair of a classifier and a likelihood method is a member with a predictive distribution
+    :math:`p^m(i | x)` at the training prevalence :math:`\pi`. Their linear pool
+    :math:`p = \sum_m w_m p^m`, with the weights that make the held-out labels most likely, is
+    recalibrated, and the prevalences of a bag maximise its likelihood,
+
+    .. math:: \max_{\alpha \in \Delta} \sum_j \log \sum_i \alpha_i \frac{p(i | x_j)}{\pi_i}.
 
     References
     ----------
@@ -143,7 +147,6 @@ class Quantifier(AggregativeQuantifier):
         clusters: ArrayLike | None = None,
         strata: ArrayLike | None = None,
         keep_fold_models: bool | Literal["auto"] = "auto",
-        progress: Callable[[FitProgress], None] | None = None,
         cache: str | PathLike[str] | None = None,
     ) -> Self:
         """Fit all classifiers by cross-validation and pool them.
@@ -165,8 +168,6 @@ class Quantifier(AggregativeQuantifier):
             the common ones. Methods that keep no training posteriors refuse it.
         keep_fold_models : bool or "auto"
             Not used: the models of the folds score new instances, and are kept in any case.
-        progress : callable, optional
-            Called with a :class:`~kdey.stacking.FitProgress` after each classifier.
         cache : path-like, optional
             A folder for the fits of each classifier. A fit that was stopped goes on from there
             if it is called again with the same data and parameters. The files are pickles, which
@@ -188,7 +189,7 @@ class Quantifier(AggregativeQuantifier):
                 for values in (sample_weight, drawn, strata)
             )
         data = (X, codes, classes, sample_weight)
-        fitted = stage.fit(*data, self.n_jobs, clusters=drawn, progress=progress, cache=cache)
+        fitted = stage.fit(*data, self.n_jobs, clusters=drawn, cache=cache)
         return self._learn(fitted, *data, drawn)._keep_strata(strata, len(codes))
 
     def _read_training(self, X: Any) -> tuple[Self, Any, TableSchema | None]:

@@ -22,7 +22,7 @@ from scipy.stats import mannwhitneyu
 
 from kdey._display import Overview, percentages, row_names, text_column
 from kdey.bags import Array, Bags
-from kdey.diagnostics.fold_models import kept_fold_models
+from kdey.diagnostics.score_check import kept_fold_models
 from kdey.intervals import estimate_points
 from kdey.model import Model, Place
 from kdey.options import Options

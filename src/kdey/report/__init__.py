@@ -29,7 +29,7 @@ from kdey._io import write_whole
 from kdey.bags import Array
 from kdey.diagnostics import FitCheck, FitVerdict, NotChecked, full_check, unchecked_scores
 from kdey.groups import (
-    Grouping,
+    Comparisons,
     GroupKeys,
     Request,
     ScoredTable,
@@ -497,23 +497,21 @@ def _report_on_table(
     scored = score(quantifier, source, request)
     if not len(scored.rows):
         raise TableError(f"{name}: no row without a missing value")
-    table = ScoredSource(quantifier, scored, request)
-    compared, grouping = None, request.grouping
+    compared = None
     if against is not None:
         compared = compare_scored(quantifier, scored, request, against)
+    table = ScoredSource(quantifier, scored, request, compared)
     report = Report(
         title or ("Shares of classes" + (f" in {Path(name).name}" if is_file else "")),
         table.whole(),
-        table.groups(None if compared is None else compared.estimates),
+        table.groups(),
         table.check(),
         quantifier,
         table.truth(),
         table.settings(),
         comparisons=None
         if compared is None
-        else differences_of(
-            compared.to_frame(), grouping.names, grouping.time, every=grouping.every
-        ),
+        else differences_of(compared.to_frame(), request.names, request.time, every=request.every),
         table=table,
     )
     return _focused(report, request.options.focus)
@@ -528,11 +526,14 @@ class ScoredSource:
     quantifier : fitted quantifier
     scored : ScoredTable
     request : Request
+    compared : Comparisons or None
+        Of its groups.
     """
 
     quantifier: Fitted
     scored: ScoredTable
     request: Request
+    compared: Comparisons | None = None
 
     def whole(self) -> Estimate:
         """Return the estimate of the whole table, with a note on values that training lacks."""
@@ -559,29 +560,35 @@ class ScoredSource:
             self.quantifier, rows.checked_posteriors, by_folds=by_folds, hashes=rows.hashes
         )
 
-    def groups(self, estimates: Estimates | None = None) -> GroupTable | None:
-        """Return the groups, by their estimates where these are known; None without keys."""
-        if not self.scored.keys.names:
-            return None
-        if estimates is None:
-            estimates = answer(self.quantifier, self.scored, self.request, kept=0)
-        return _shown(self.scored, estimates, self.request.grouping)
-
     @cached_property
-    def grouped(self) -> Estimates | None:
-        """The estimates of the groups that have rows, unchecked; None if there are too many."""
-        keys, request = self.scored.keys, self._unchecked
-        if not keys.names or len(keys.values) > MOST_GROUPS or request.labelled is not None:
+    def answers(self) -> Estimates:
+        """The answers for the groups that have rows; few groups keep their uncertainty."""
+        if self.compared is not None:
+            return _with_keys(self.scored, self.compared.estimates)
+        kept = sys.maxsize if self.looks_closer else 0
+        return _with_keys(
+            self.scored, answer(self.quantifier, self.scored, self.request, kept=kept)
+        )
+
+    @property
+    def looks_closer(self) -> bool:
+        """Whether a report looks at more of the groups than their shares: there are only few."""
+        few = len(self.request.names) > 0 and len(self.scored) <= MOST_GROUPS
+        return few and self.request.labelled is None
+
+    def groups(self) -> GroupTable | None:
+        """Return the groups; None without keys."""
+        request = self.request
+        if not request.names:
             return None
-        estimates = answer(self.quantifier, self.scored, request, kept=sys.maxsize)
-        return _with_keys(self.scored, estimates)
+        return group_table(self.answers, request.names, request.time, every=request.every)
 
     def totals(self) -> GroupTable:
         """Return the groups over all times together."""
-        names = self.request.grouping.by
+        names = self.request.by
         scored = self._by_first_keys(len(names))
         estimates = answer(self.quantifier, scored, self._unchecked, kept=0)
-        return _shown(scored, estimates, Grouping(names))
+        return group_table(_with_keys(scored, estimates), names)
 
     @property
     def _unchecked(self) -> Request:
@@ -637,9 +644,3 @@ def _with_keys(scored: ScoredTable, estimates: Estimates) -> Estimates:
     order = scored.keys.order()
     order = order[estimates.size[order] > 0]
     return replace(estimates, keys=scored.key_rows).take(order)
-
-
-def _shown(scored: ScoredTable, estimates: Estimates, grouping: Grouping) -> GroupTable:
-    """Return the groups of a table that have rows, in the order of their keys."""
-    present = _with_keys(scored, estimates)
-    return group_table(present, grouping.names, grouping.time, every=grouping.every)

@@ -68,10 +68,10 @@ _PLAIN_STATUS = {
     status.POOR_FIT: "looks unlike the training examples",
     status.MISSING_VALUES: "missing values",
     status.UNSEEN_VALUES: "values that the training examples lack",
-    status.NOT_CONVERGED: "the calculation did not settle",
+    status.NOT_CONVERGED: "the calculation did not converge",
     status.ALIKE: "groups cannot be told apart",
     status.DOES_NOT_BELONG: "unlike the other groups",
-    status.TOO_FEW_GROUPS: "too few groups to lean on",
+    status.TOO_FEW_GROUPS: "too few groups to borrow from",
     status.JUMP: "a jump since the period before",
     status.FEW_LABELS: "a class with few training examples",
     status.FEW_CLUSTERS: "drawn in few clusters",
@@ -177,7 +177,7 @@ class Plot:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Highlight:
     """A sentence on what stands out, with the row that shows it.
 
     Attributes
@@ -236,7 +236,7 @@ class Page:
         What was asked, and the answer in a sentence.
     facts : mapping from headings to paragraphs
         How sure the answer is, whether it was checked, how wrong it could be, and what to do next.
-    findings : sequence of Finding
+    findings : sequence of Highlight
         What stands out.
     tone : str
         Of what was checked: "good", "careful", "bad" or "".
@@ -259,7 +259,7 @@ class Page:
     created: datetime
     question: str = ""
     facts: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    findings: Sequence[Finding] = ()
+    findings: Sequence[Highlight] = ()
     tone: str = ""
     technical: Sequence[Section] = ()
     technical_words: Sequence[str] = ()

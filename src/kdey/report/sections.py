@@ -21,7 +21,7 @@ from kdey.intervals import Estimate
 from kdey.model import kept_training
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.report.page import (
-    Finding,
+    Highlight,
     Page,
     Section,
     csv_address,
@@ -111,7 +111,7 @@ def _verdict(report: Report) -> tuple[str, str]:
     return fit_headline(report.checks, flagged)
 
 
-def _headline(report: Report, findings: list[Finding]) -> str:
+def _headline(report: Report, findings: list[Highlight]) -> str:
     """Return the answer to what was asked, in a sentence."""
     if report.estimate is not None and report.rows is not None:
         return headline(report.estimate, report.rows, report.focus)
@@ -139,17 +139,18 @@ def _drift(report: Report) -> list[str]:
         return []
     words = withstands_drift(report.estimate, report.focus)
     table, groups = report.table, report.groups
-    if groups is not None and groups.by == (groups.time,) and table is not None:
-        words += change_withstands_drift(table.grouped)
+    only_times = groups is not None and groups.by == (groups.time,)
+    if only_times and table is not None and table.looks_closer:
+        words += change_withstands_drift(table.answers)
     return words
 
 
-def _findings(report: Report) -> list[Finding]:
+def _findings(report: Report) -> list[Highlight]:
     """Return what stands out, with links to the rows that show it."""
     estimate, rows, groups = report.estimate, report.rows, report.shown_groups
-    findings: list[Finding] = []
+    findings: list[Highlight] = []
     if estimate is not None and rows is not None:
-        findings += map(Finding, _warning(estimate, rows))
+        findings += map(Highlight, _warning(estimate, rows))
     if report.group_explorer is not None and groups is not None:
         totals = groups if report.totals is None else report.totals
         findings += group_findings(groups, totals, report.group_explorer, report.focus)
@@ -158,11 +159,11 @@ def _findings(report: Report) -> list[Finding]:
     if report.comparisons is not None:
         findings += _clearest(report)
     if estimate is not None and rows is not None:
-        findings += map(Finding, against_others(rows, report.focus))
+        findings += map(Highlight, against_others(rows, report.focus))
     return findings
 
 
-def _clearest(report: Report) -> list[Finding]:
+def _clearest(report: Report) -> list[Highlight]:
     """Return the clearest differences, each with a link to its group."""
     rows = [row for row in report.comparisons or () if row.is_finding]
     explorer = report.group_explorer
@@ -177,7 +178,7 @@ def _clearest(report: Report) -> list[Finding]:
         than = f"than in {'the rest' if row.against == 'rest' else row.against}"
         span = f"{_points(ends[0])} to {_points(ends[1])}"
         text = f"{points} points {verb} “{row.name}” {than} ({span})."
-        findings.append(Finding(text, {row.group: link}, row.name))
+        findings.append(Highlight(text, {row.group: link}, row.name))
     return findings
 
 
@@ -228,7 +229,7 @@ def _classes(report: Report) -> Section | None:
         return None
     words, files = [], {}
     if estimate is not None:
-        joint = ", which hold for all classes at once" if estimate.simultaneous else ""
+        joint = ", which are right for all classes at once" if estimate.simultaneous else ""
         level = f"{100 * estimate.confidence:g}\u00a0%"
         words.append(
             f"Estimated shares with {level} intervals{joint}. The uncorrected count is what the "
@@ -544,7 +545,7 @@ def _order(values: dict[str, float | None]) -> tuple[float, float]:
 
 def differences_section(rows: Sequence[ShownDifference], by: Sequence[str]) -> Section:
     """Return the section on differences between groups with the keys ``by``."""
-    words = comparisons_answer(rows)
+    words = [comparisons_answer(rows)]
     if len(rows) > MOST_ROWS:
         words.append(
             f"The table shows the {MOST_ROWS:,} clearest of {len(rows):,} differences; all "
@@ -554,26 +555,18 @@ def differences_section(rows: Sequence[ShownDifference], by: Sequence[str]) -> S
     return Section("comparisons", "Did it change?", words, tables=[table], files=files)
 
 
-def comparisons_answer(rows: Sequence[ShownDifference]) -> list[str]:
-    """Return what the comparisons show, in a few sentences."""
-    found = [row for row in rows if row.is_finding]
+def comparisons_answer(rows: Sequence[ShownDifference]) -> str:
+    """Return how many comparisons show a difference."""
+    found = sum(row.is_finding for row in rows)
     if not found:
-        return [
+        return (
             f"None of {len(rows):,} differences is larger than chance explains, given that "
             "so many were looked at."
-        ]
-    sentences = [
-        f"{len(found):,} of {len(rows):,} differences are larger than chance explains, even "
-        "though so many were looked at. The clearest:"
-    ]
-    for row in found[:_MOST_NAMED]:
-        verb = "more" if (row.values["difference"] or 0.0) > 0 else "less"
-        sentences.append(
-            f"“{row.name}” has {_points(abs(row.values['difference'] or 0.0))} points {verb} in "
-            f"{row.group} than in {row.against} ({percent(row.values['estimate'])} against "
-            f"{percent(row.values['estimate_against'])}; difference {_span(row)} points)."
         )
-    return sentences
+    return (
+        f"{found:,} of {len(rows):,} differences are larger than chance explains, even though so "
+        "many were looked at."
+    )
 
 
 def _rows_table(differences: Sequence[ShownDifference], by: Sequence[str]) -> Table:
@@ -610,11 +603,6 @@ def _csv_file(differences: Sequence[ShownDifference], by: Sequence[str]) -> dict
 
 def _points(difference: float | None) -> str:
     return f"{100 * abs(difference or 0.0):.1f}"
-
-
-def _span(row: ShownDifference) -> str:
-    low, high = (row.values[end] or 0.0 for end in ("low", "high"))
-    return f"{100 * low:+.1f} to {100 * high:+.1f}"
 
 
 def _difference(value: float | None) -> Cell:

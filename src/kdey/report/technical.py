@@ -69,14 +69,14 @@ def fit_plot(check: FitCheck) -> Plot:
     )
     return Plot(
         "fit",
-        "Fit of this bag among bags that must fit",
-        f"{len(check.null)} bags of the same size, drawn from the training data at the estimated "
-        f"shares, and as a line this bag, at {statistic:.3g} "
+        "Fit of this sample among samples that must fit",
+        f"{len(check.null)} samples of the same size, drawn from the training data at the "
+        f"estimated shares, and as a line this sample, at {statistic:.3g} "
         f"(p = {check.p_value:.3g}).",
         (low, 0.0, high - low, top),
         [("bars", bars), ("seen", f"M{statistic:.5g} 0V{top}")],
         ([(value, f"{value:.3g}") for value in ticks(low, high, 4)], [(0, "0"), (top, f"{top:,}")]),
-        ("how well a bag fits (left: badly)", "number of bags"),
+        ("how well a sample fits (left: badly)", "number of samples"),
     )
 
 
@@ -219,7 +219,7 @@ def _fit(report: Report) -> Section | None:
     if isinstance(result, FitCheck):
         plots = [fit_plot(result)]
     tone = "" if report.checks is None else fit_headline(report.checks)[0]
-    return Section("fit", "Does the bag fit?", words, plots=plots, verdict=tone)
+    return Section("fit", "Does the sample fit?", words, plots=plots, verdict=tone)
 
 
 def _classifier(report: Report) -> Section | None:
@@ -301,9 +301,8 @@ def _performance(report: Report) -> Section | None:
     title = f"What to expect of the classifier, with {level} intervals"
     tables = [Table("performance", title, columns, lines)]
     files = {"performance.csv": _performance_file(found)}
-    groups = None if report.table is None else report.table.grouped
-    if groups is not None:
-        by_group = estimate_performance(quantifier, groups)
+    if report.table is not None and report.table.looks_closer:
+        by_group = estimate_performance(quantifier, report.table.answers)
         files["performance-groups.csv"] = _performance_file(by_group)
         tables.append(_accuracy_of_groups(by_group))
     name = "How well does the classifier do here?"

@@ -34,7 +34,7 @@ from kdey.intervals.checks import Checks, ColumnVerdict, NotChecked, unknown_sen
 from kdey.intervals.display import bag_names
 from kdey.intervals.drift import unavailable
 from kdey.report.explorer import ALARM_LEVEL, Explorer
-from kdey.report.page import Finding, listed, percent, plain_status
+from kdey.report.page import Highlight, listed, percent, plain_status
 from kdey.report.shown_groups import ClassRow, Group, GroupTable, by_size
 from kdey.status import is_about_checking, problems, status_parts
 
@@ -129,11 +129,15 @@ def _rest(rest: Sequence[ClassRow]) -> list[str]:
 
 
 def meaning_of_intervals(estimate: Estimate, by_labels: bool = False) -> str:
-    """Return what the intervals in brackets promise; labels of these records promise more."""
+    """Return what the intervals in brackets mean; labels of these records make them safer."""
     if estimate.method == "none":
         return "These shares have no intervals."
     level = f"{100 * estimate.confidence:g}\u00a0%"
-    which = "all of them hold at once" if estimate.simultaneous else "each of them holds"
+    which = (
+        "all of them contain the true shares at once"
+        if estimate.simultaneous
+        else "each of them contains the true share"
+    )
     condition = (
         "whatever has changed since training, as labels of some of these records have been used"
         if by_labels
@@ -272,15 +276,15 @@ def withstands_drift(estimate: Estimate, focus: str | None = None) -> list[str]:
     return [_stands(f"“{estimate.classes[i]}” is {frequent}", factor)]
 
 
-def change_withstands_drift(periods: Estimates | None) -> list[str]:
+def change_withstands_drift(periods: Estimates) -> list[str]:
     """Return the same for the clearest change from the first period to the last.
 
     Parameters
     ----------
-    periods : Estimates or None
+    periods : Estimates
         In the order of time.
     """
-    if periods is None or len(periods) < 2:
+    if len(periods) < 2:
         return []
     first, last = periods[0], periods[len(periods) - 1]
     if len(periods.classes) > _MOST_DRIFTING or any(
@@ -363,7 +367,7 @@ _DEFAULT_CONFIDENCE = 0.95
 
 def group_findings(
     table: GroupTable, totals: GroupTable, explorer: Explorer, focus: str | None = None
-) -> list[Finding]:
+) -> list[Highlight]:
     """Return what stands out among groups: misfit, changes, differences.
 
     Parameters
@@ -394,7 +398,7 @@ def need_a_look(table: GroupTable) -> list[str]:
     return [f"{which} {verb} another look ({words})."]
 
 
-def _misfits(explorer: Explorer, table: GroupTable) -> list[Finding]:
+def _misfits(explorer: Explorer, table: GroupTable) -> list[Highlight]:
     """Return which rows look unlike the training examples, and whether chance may be behind it."""
     words, rows = plain_status(status.POOR_FIT), explorer.misfits
     if not rows:
@@ -410,17 +414,18 @@ def _misfits(explorer: Explorer, table: GroupTable) -> list[Finding]:
     )
     if not explorer.times and chance > FALSE_ALARMS:
         return [
-            Finding(
+            Highlight(
                 f"{text}. Chance alone would flag {expected:.1f} of {len(explorer.rows):,} on "
                 "average, so that this may be chance.",
                 links,
             )
         ]
     whose = "their" if len(rows) > 1 else "its"
-    return [Finding(f"{text}: {whose} shares may be wrong by more than the intervals say.", links)]
+    text = f"{text}: {whose} shares may be wrong by more than the intervals say."
+    return [Highlight(text, links)]
 
 
-def change_findings(explorer: Explorer, focus: str | None = None) -> list[Finding]:
+def change_findings(explorer: Explorer, focus: str | None = None) -> list[Highlight]:
     """Return the clear changes over time, of each row the largest."""
     if len(explorer.times) < 2:
         return []
@@ -435,14 +440,14 @@ def change_findings(explorer: Explorer, focus: str | None = None) -> list[Findin
     rows = np.argsort(-size.max(axis=1), kind="stable")
     clear = [int(row) for row in rows if size[row, label[row]] > 0]
     if not clear:
-        return [Finding("No share has changed over time by more than chance explains.")]
+        return [Highlight("No share has changed over time by more than chance explains.")]
     findings = []
     for row in clear[:_MOST_FINDINGS]:
         code = int(label[row])
         verb = "rose" if moved[row, code] > 0 else "fell"
         what = f"“{names[code]}” {verb}" if names[code] else verb
         findings.append(
-            Finding(
+            Highlight(
                 f"{what} from {percent(float(change.before[row, code]))} before "
                 f"{explorer.times[change.place[row, code]]} to "
                 f"{percent(float(change.since[row, code]))} since.",
@@ -453,7 +458,9 @@ def change_findings(explorer: Explorer, focus: str | None = None) -> list[Findin
     more = len(clear) - len(findings)
     if more > 0:
         rest = "more changed" if more > 1 else "more has changed"
-        findings.append(Finding(f"{more:,} {rest} clearly: sort the table by change to see them."))
+        findings.append(
+            Highlight(f"{more:,} {rest} clearly: sort the table by change to see them.")
+        )
     return findings
 
 
@@ -543,7 +550,7 @@ def _usable(groups: Sequence[Group]) -> list[Group]:
     return [group for group in groups if any(row.estimate is not None for row in group.rows)]
 
 
-def _spread(table: GroupTable, explorer: Explorer, focus: str | None) -> list[Finding]:
+def _spread(table: GroupTable, explorer: Explorer, focus: str | None) -> list[Highlight]:
     """Return the class that differs most between groups, if intervals show it."""
     usable = _usable(table.groups)
     if len(usable) < 2:
@@ -561,7 +568,7 @@ def _spread(table: GroupTable, explorer: Explorer, focus: str | None) -> list[Fi
     clear = [n for n, (low, high) in rows.items() if _apart(low, high, n_pairs, table.confidence)]
     if not clear:
         return [
-            Finding(
+            Highlight(
                 "No two groups differ by more than chance can explain: the differences between "
                 "groups may be chance."
             )
@@ -572,7 +579,7 @@ def _spread(table: GroupTable, explorer: Explorer, focus: str | None) -> list[Fi
     places = [table.groups.index(group) for group in reversed(ends[name])]
     spans = [_with_span(table.groups[place].by_class[name]) for place in places]
     links = {explorer.rows[place]: explorer.link(place) for place in places}
-    return [Finding(f"differ most in “{name}”, {spans[0]} against {spans[1]}.", links, name)]
+    return [Highlight(f"differ most in “{name}”, {spans[0]} against {spans[1]}.", links, name)]
 
 
 def _gap(least: ClassRow, most: ClassRow) -> float:
@@ -768,15 +775,15 @@ def fit_sentences(checks: Checks) -> list[str]:
 def fit_meaning(check: FitVerdict, columns_changed: bool = False) -> list[str]:
     """Return what the fit check asks and what follows from it, for those who know the method."""
     question = (
-        "The estimate rests on one assumption: each class looks in this bag as it looked in "
-        "training, and only the shares have changed. The check compares how well the bag fits a "
-        "mixture of the training classes with how well bags fit that were drawn from the training "
-        "data at the estimated shares."
+        "The estimate rests on one assumption: each class looks in this sample as it looked "
+        "in training, and only the shares have changed. The check compares how well the sample "
+        "fits a mixture of the training classes with how well samples fit that were drawn from "
+        "the training data at the estimated shares."
     )
     if check.rejected:
         conclusion = (
-            "Take the estimate with care: look at the instances that fit worst, and label some "
-            "of this bag's instances to train on if you can."
+            "Take the estimate with care: look at the items that fit worst, and label some items "
+            "of this sample to train on if you can."
         )
     elif columns_changed:
         conclusion = (
@@ -787,15 +794,15 @@ def fit_meaning(check: FitVerdict, columns_changed: bool = False) -> list[str]:
         conclusion = "The check found no contradiction to the assumption where it looked."
     else:
         conclusion = (
-            "Nothing contradicts the assumption. This is no proof: a small bag shows little, "
+            "Nothing contradicts the assumption. This is no proof: a small sample shows little, "
             "and scores cannot reveal a change that looks like a change of shares."
         )
     if check.cross_fitted:
         return [question, conclusion]
     caution = (
-        "The check was one-sided: the bag was scored by another model than the training data "
-        "(cross-validation), which makes the p-value larger than it should be. There are fewer "
-        "alarms than there should be, never too many, and classes that moved to where others are "
-        "go unnoticed. Fit with keep_fold_models=True for the full check."
+        "The check was one-sided: the sample was scored by another model than the training "
+        "data (cross-validation), which makes the p-value larger than it should be. There are "
+        "fewer alarms than there should be, never too many, and classes that moved to where "
+        "others are go unnoticed. Fit with keep_fold_models=True for the full check."
     )
     return [question, conclusion, caution]

@@ -18,11 +18,12 @@ as for one classifier.
 
 from __future__ import annotations
 
+import logging
 import pickle
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -68,12 +69,13 @@ from kdey.tables.schema import Kind, TableSchema
 
 __all__ = [
     "CLASSIFIERS",
-    "FitProgress",
     "MemberRecord",
     "MemberWarning",
     "PooledClassifier",
     "StackRecord",
 ]
+
+logger = logging.getLogger(__name__)
 
 #: Time of a cross-fit relative to the logistic regression's, to guess how much time is left.
 _COSTS = {"logistic regression": 1.0, "extra trees": 3.0, "gradient boosting": 10.0}
@@ -243,29 +245,6 @@ class MemberWarning(UserWarning):
     """A classifier or a method could not take part in the pool."""
 
 
-@dataclass(frozen=True)
-class FitProgress:
-    """How far a fit is.
-
-    Attributes
-    ----------
-    step : str
-        What was just finished, in words.
-    done, total : int
-        Finished classifiers, and all of them.
-    seconds : float
-        Time since the start.
-    seconds_left : float
-        A guess.
-    """
-
-    step: str
-    done: int
-    total: int
-    seconds: float
-    seconds_left: float
-
-
 @dataclass(frozen=True, eq=False)
 class PooledStage(ClassifierStage):
     """Everything that the pool of a quantifier depends on.
@@ -323,7 +302,6 @@ class PooledStage(ClassifierStage):
         keep_bytes: float = 0,
         clusters: Indices | None = None,
         *,
-        progress: Callable[[FitProgress], None] | None = None,
         cache: str | PathLike[str] | None = None,
     ) -> FittedStage:
         """Return the pool fitted on instances ``X`` with labels ``classes[codes]``.
@@ -335,8 +313,6 @@ class PooledStage(ClassifierStage):
         keep_bytes : float
             Not used: the models of the folds score new instances, and are kept in any case.
         clusters : int64 array of shape (n,), optional
-        progress : callable, optional
-            Called after each classifier.
         cache : path-like, optional
             A folder that keeps the fits of each classifier, so that a fit that was stopped can go
             on. The files are pickles, which can run code when read: a folder that others can
@@ -348,7 +324,7 @@ class PooledStage(ClassifierStage):
             *(self.cv, X, codes, classes), random_state=self.random_state, clusters=clusters
         )
         data = (X, codes, classes, splits, sample_weight, clusters)
-        run = _PoolFit(self, self.candidates(X), *data, n_jobs, progress, cache)
+        run = _PoolFit(self, self.candidates(X), *data, n_jobs, cache)
         fits = run.cross_fits()
         pool = run.pool(fits)
         warn_about_rare_classes(self.cv, codes, len(classes), splits)
@@ -368,7 +344,6 @@ class _PoolFit:
     sample_weight: ArrayLike | None
     clusters: Indices | None
     n_jobs: int | None
-    progress: Callable[[FitProgress], None] | None
     cache: str | PathLike[str] | None
     start: float = field(default_factory=time.monotonic)
     left_out: dict[str, str] = field(default_factory=dict)
@@ -393,7 +368,7 @@ class _PoolFit:
                 error = failure
                 self.leave_out(name, f"its fit failed ({_first_line(failure)})")
             self.seconds[name] = time.monotonic() - started
-            self._report(name, number + 1)
+            self._log(name, number + 1)
         if not fits:
             assert error is not None, "the first classifier has no limits"
             raise error
@@ -445,19 +420,21 @@ class _PoolFit:
                 n_jobs=self.n_jobs,
                 clusters=self.clusters,
                 refit=refit,
+                keep=not refit or name in _SMALL,  # six forests would be held at once
                 judge=judge,
             )
         if file is not None:
             write_whole(file, pickle.dumps(fits))
         return fits
 
-    def _report(self, name: str, done: int) -> None:
-        if self.progress is None:
-            return
+    def _log(self, name: str, done: int) -> None:
+        """Log that a classifier is finished, and a guess of the time that the others take."""
         costs = [_COSTS.get(name, _OTHER_COST) for name in self.candidates]
         seconds = time.monotonic() - self.start
         left = seconds * sum(costs[done:]) / sum(costs[:done])
-        self.progress(FitProgress(name, done, len(costs), seconds, left))
+        guess = f", about {max(left, 1):.0f} s left" if left else ""
+        counts = (seconds, done, len(costs), guess)
+        logger.info("%s: done after %.1f s (%d of %d classifiers)%s", name, *counts)
 
     def pool(self, fits: dict[str, FittedStage]) -> HeldOut:
         """Return the pool of the members that are worth their weight."""
@@ -483,9 +460,10 @@ class _PoolFit:
 
         A frozen classifier scores all instances once; splits may leave out or repeat some.
         """
-        if fit.fold_models:
+        if fit.training.folds is not None:
             return fit.training
-        other = next((f.training for f in fits.values() if f.fold_models), None)
+        others = (f.training for f in fits.values() if f.training.folds is not None)
+        other = next(others, None)
         if other is None or other.instances is None:
             return fit.training
         return replace(other, posteriors=fit.training.required()[other.instances])

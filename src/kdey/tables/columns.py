@@ -572,10 +572,12 @@ def number_block(frame: Frame, names: Sequence[str]) -> NDArray[np.float64] | No
 
 
 def _floats(column: Series, dtype: DTypeLike) -> NDArray[np.floating]:
-    if column.null_count() == 0:
-        return np.asarray(column.to_numpy(), dtype=dtype)
     import narwhals as nw
 
+    if column.dtype == nw.Decimal:  # the way of pyarrow to floats is off by a last digit
+        column = column.cast(nw.String).cast(nw.Float64)
+    if column.null_count() == 0:
+        return np.asarray(column.to_numpy(), dtype=dtype)
     filled = column.cast(nw.Float64).fill_null(float("nan"))
     return np.asarray(filled.to_numpy(), dtype=dtype)
 

@@ -81,7 +81,7 @@ class ReadOptions:
         is not empty.
     missing_values : tuple of str
         Texts that mean a missing value in all columns but the keys. An empty cell always does; see
-        :data:`kdey.tables.columns.MISSING` for what does in columns of numbers and dates.
+        ``kdey.tables.columns.MISSING`` for what does in columns of numbers and dates.
 
     Raises
     ------

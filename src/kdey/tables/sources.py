@@ -17,6 +17,7 @@ import codecs
 import glob
 import io
 import json
+import logging
 import os
 import re
 import shutil
@@ -40,6 +41,8 @@ from kdey.tables.excel import ARCHIVE, COMPOUND, read_sheet
 if TYPE_CHECKING:
     from kdey.tables.columns import Frame
 
+logger = logging.getLogger(__name__)
+
 #: Opens the bytes of a file at their beginning.
 Opener: TypeAlias = Callable[[], Any]
 #: From the columns that are wanted (None: all) to record batches of pyarrow.
@@ -57,8 +60,8 @@ READABLE = (
 #: First bytes of compressed files, and what pyarrow calls the compression.
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
 #: Methods by which tables of other libraries hand out something of pyarrow: Delta Lake, scans of
-#: Iceberg, cursors of ADBC.
-_TO_ARROW = ("to_pyarrow_dataset", "to_arrow_batch_reader", "fetch_record_batch")
+#: Iceberg, cursors of ADBC, scanners of pyarrow.
+_TO_ARROW = ("to_pyarrow_dataset", "to_arrow_batch_reader", "fetch_record_batch", "to_reader")
 #: What a hive calls the folder of rows without a value.
 _HIVE_MISSING = "__HIVE_DEFAULT_PARTITION__"
 _INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)
@@ -341,6 +344,7 @@ def _open_address(path: str, options: ReadOptions) -> TableSource:
     try:
         import fsspec.core
 
+        logger.info("%s: opening a connection", path)
         with _remote_errors(path):
             system, place = fsspec.core.url_to_fs(path)
             if path.startswith(("http://", "https://")):  # where ? begins a query
@@ -762,15 +766,22 @@ def _open_object(source: Any, options: ReadOptions) -> TableSource:
                 f"({READABLE}), got {type(source).__name__}"
             )
         left = [arrow.RecordBatchReader.from_stream(native)]
-        schema = left[0].schema
+        # NUMERIC of PostgreSQL is a type of its own, which is stored as text.
+        schema = arrow.schema([(f.name, _stored_type(f.type)) for f in left[0].schema])
 
     def read_batches(wanted: list[str] | None) -> Iterator[Any]:
         if not left:
             raise TableError(f"{name}: was read before, and a stream can be read only once")
+        types = [schema.field(column) for column in (schema.names if wanted is None else wanted)]
         for batch in left.pop():
-            yield batch if wanted is None else batch.select(wanted)
+            columns = [batch.column(f.name).cast(f.type) for f in types]
+            yield arrow.RecordBatch.from_arrays(columns, schema=arrow.schema(types))
 
     return TableSource(name, schema, read_batches, options, reads_once=True)
+
+
+def _stored_type(kind: Any) -> Any:
+    return kind.storage_type if isinstance(kind, _arrow().BaseExtensionType) else kind
 
 
 def _open_lazy(name: str, frame: Any, options: ReadOptions) -> TableSource:

@@ -167,10 +167,8 @@ class ColumnTemplates:
 
         Parameters are those of :func:`learn_columns`; the bins stay.
         """
-        by_class, n_bins = (
-            ClassCounts(labels, self.n_classes, weights, clusters),
-            self.counts.shape[2],
-        )
+        by_class = ClassCounts(labels, self.n_classes, weights, clusters)
+        n_bins = self.counts.shape[2]
         added = [
             by_class.of(codes, n_bins, column.is_ordered)
             for codes, column in zip(self.codes(X).T, self.columns, strict=True)

@@ -14,7 +14,6 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import kdey
-from kdey.diagnostics import keep_fold_models
 
 FEATURES = ["u", "v", "w"]
 DESIGN: dict[str, Any] = {
@@ -37,7 +36,7 @@ def make(n: int, seed: int) -> pd.DataFrame:
 def quantifier() -> Any:
     frame = make(400, 0)
     X, y = frame[FEATURES], frame["kind"]
-    return keep_fold_models(kdey.KDEyML(LogisticRegression(), bandwidth=0.1).fit(X, y), X, y)
+    return kdey.KDEyML(LogisticRegression(), bandwidth=0.1).fit(X, y)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""HistNetQ as a quantifier: contract, bags of both kinds, limits, files."""
+"""HistNetQ as a quantifier: contract, bags of both kinds, limits."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 import kdey
+from benchmarks.histogram_network import HistNetQ
 from kdey.evaluation.contract import quantifier_checks
 from kdey.evaluation.protocols import APP, DirichletProtocol
-from kdey.neural import HistNetQ
 from tests.gpu.cases import posteriors
 
 SMALL = {"protocol": APP(60, 30), "n_hidden": 8, "n_epochs": 2, "random_state": 0}
@@ -104,17 +104,10 @@ def test_limits_say_that_the_bag_alone_was_resampled(data, usual):
     )
     assert (estimate.low <= estimate.estimate).all()
     assert (estimate.estimate <= estimate.high).all()
-    assert "resampled the bag only" in str(estimate)
+    assert "resampled the sample only" in str(estimate)
 
 
-def test_evaluate_and_files(tmp_path, data, usual):
-    pytest.importorskip("skops")
-    _, _, Q, _ = data
-    network, _ = usual
-    kdey.save(network, tmp_path / "network.kdey")
-    loaded = kdey.load(tmp_path / "network.kdey")
-    np.testing.assert_array_equal(loaded.aggregate(Q), network.aggregate(Q))
-    assert loaded.get_params()["protocol"] == network.protocol
+def test_evaluate():
     X = np.random.default_rng(0).normal(size=(120, 2))
     y = (X[:, 0] > 0).astype(int)
     fitted = HistNetQ(LogisticRegression(), cv=2, **SMALL).fit(X, y)
