@@ -7,7 +7,7 @@ lists, fetches, locates and checks data sets.
 DIR`` writes the beans as tables instead, to try the other commands on: ``labelled.csv``, beans of
 which the variety is known; ``new.csv``, the deliveries of three suppliers; ``judged.csv``, what two
 judges say of the new beans, and an expert of some; ``known.csv``, the new beans with their variety,
-to compare with. The beans are real, the deliveries made up (:mod:`kdey.datasets.beans`).
+to compare with. The beans are real, the deliveries made up (:func:`kdey.datasets.load_beans`).
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ def run_demo(*, n_bags: int = 200, seed: int = 0) -> None:
     from sklearn.preprocessing import StandardScaler
 
     from kdey._display import progress
-    from kdey.datasets.beans import bean_rows
+    from kdey.datasets.loading import bean_rows
     from kdey.evaluation.protocols import DirichletProtocol
     from kdey.metrics import absolute_error
     from kdey.posteriors import predict_posteriors, training_posteriors
@@ -371,7 +371,7 @@ def write_demo_tables(folder: Path) -> None:
     ValueError
         If the folder has another file of one of these names. No file is written then.
     """
-    from kdey.datasets.beans import bean_rows
+    from kdey.datasets.loading import bean_rows
     from kdey.tables.output import csv_text
 
     beans = bean_rows()

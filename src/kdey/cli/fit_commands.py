@@ -296,7 +296,7 @@ def check(table: str, **options: Any) -> None:
     except ValueError as error:
         problems.append(str(error))
     for problem in dict.fromkeys(problems):
-        _print(f"refused: {problem}")
+        _print(f"refused: {in_options(problem)}")
     if problems:
         raise click.exceptions.Exit(1)
     _print_classes(training)
