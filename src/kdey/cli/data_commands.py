@@ -400,7 +400,7 @@ ROW = "row"
 @click.option("--by", multiple=True, help="Key columns of groups; repeat, or commas.")
 @click.option("--weights", help="Column of sampling weights.")
 @click.option("--clusters", help="Column of the clusters in which rows were drawn.")
-@click.option("--confidence", default=0.95, help="Of the intervals.")
+@click.option("--confidence", default=0.95, help="Confidence of the intervals.")
 @click.option(
     "--target",
     type=click.Choice(["population", "bag"]),
