@@ -7,7 +7,7 @@ lists, fetches, locates and checks data sets.
 DIR`` writes the beans as tables instead, to try the other commands on: ``labelled.csv``, beans of
 which the variety is known; ``new.csv``, the deliveries of three suppliers; ``judged.csv``, what two
 judges say of the new beans, and an expert of some; ``known.csv``, the new beans with their variety,
-to compare with. The beans are real, the deliveries made up (:mod:`kdey.datasets.beans`).
+to compare with. The beans are real, the deliveries made up (:func:`kdey.datasets.load_beans`).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from kdey.cli.terminal import (
     output_options,
     refusal,
     say,
+    saying_what_is_logged,
 )
 
 if TYPE_CHECKING:
@@ -96,15 +97,15 @@ def fetch(names: tuple[str, ...], retries: int) -> None:
     """Download data sets from their official homes into the cache.
 
     NAMES are data sets or whole groups. Checksums are recorded on the first download and compared
-    afterwards. UCI files are converted into one table each; what is done is printed.
+    afterwards. UCI files are converted into one table each; what is done is said on standard error.
     """
     from kdey.datasets.download import fetch as get
 
     failed = False
     for entry in _entries(names):
         try:
-            with _one_line_errors():
-                for path in get(entry.full_name, retries=retries, say=click.echo):
+            with _one_line_errors(), saying_what_is_logged():
+                for path in get(entry.full_name, retries=retries):
                     click.echo(path)
         except click.ClickException as error:
             error.show()
@@ -256,7 +257,7 @@ def run_demo(*, n_bags: int = 200, seed: int = 0) -> None:
     from sklearn.preprocessing import StandardScaler
 
     from kdey._display import progress
-    from kdey.datasets.beans import bean_rows
+    from kdey.datasets.loading import bean_rows
     from kdey.evaluation.protocols import DirichletProtocol
     from kdey.metrics import absolute_error
     from kdey.posteriors import predict_posteriors, training_posteriors
@@ -370,7 +371,7 @@ def write_demo_tables(folder: Path) -> None:
     ValueError
         If the folder has another file of one of these names. No file is written then.
     """
-    from kdey.datasets.beans import bean_rows
+    from kdey.datasets.loading import bean_rows
     from kdey.tables.output import csv_text
 
     beans = bean_rows()
@@ -400,7 +401,7 @@ ROW = "row"
 @click.option("--by", multiple=True, help="Key columns of groups; repeat, or commas.")
 @click.option("--weights", help="Column of sampling weights.")
 @click.option("--clusters", help="Column of the clusters in which rows were drawn.")
-@click.option("--confidence", default=0.95, help="Of the intervals.")
+@click.option("--confidence", default=0.95, help="Confidence of the intervals.")
 @click.option(
     "--target",
     type=click.Choice(["population", "bag"]),

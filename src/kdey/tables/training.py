@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import _num_samples
 
 from kdey._display import count_of
 from kdey.tables.columns import (
@@ -27,6 +28,7 @@ from kdey.tables.columns import (
     as_frame,
     canonical_column,
     canonical_text,
+    cure,
     day_numbers,
     finite_numbers,
     first_text,
@@ -273,9 +275,9 @@ def repeated_ids_note(frame: Any, label: str | None = None) -> str:
     names = getattr(frame, "column_names", frame.columns)  # of Arrow and of the others
     if not all(isinstance(name, str) for name in names):
         return ""
-    table = as_frame(frame)
-    if len(table) < ID_ROWS:
+    if _num_samples(frame) < ID_ROWS:
         return ""
+    table = as_frame(frame)
     for name in table.columns:
         words = {word.lower() for word in _WORD.findall(name)}
         if name == label or not words & (_ID_WORDS | _UNIT_WORDS):
@@ -716,9 +718,8 @@ def _guess_texts(column: Series, decimal: str, first: RowNumbers, row_hashes: Ro
         if 2 * spelt > len(present):
             odd = [text.strip() for text in distinct if parse_number(text, decimal) is None]
             raise ValueError(
-                f"column {column.name!r} holds numbers, but {first_text(column, first, decimal)}: "
-                f"correct the value, make it empty if it is missing or say so where a file is read "
-                f"(missing_values={odd[:4]!r}), leave "
+                f"column {column.name!r} holds numbers, but "
+                f"{first_text(column, first, decimal)}{cure(odd)}, leave "
                 f"the column out ({_left_out(str(column.name))}), or take it for categories "
                 f"(types={{{str(column.name)!r}: 'category'}})"
             )
