@@ -401,7 +401,7 @@ ROW = "row"
 @click.option("--by", multiple=True, help="Key columns of groups; repeat, or commas.")
 @click.option("--weights", help="Column of sampling weights.")
 @click.option("--clusters", help="Column of the clusters in which rows were drawn.")
-@click.option("--confidence", default=0.95, help="Of the intervals.")
+@click.option("--confidence", default=0.95, help="Confidence of the intervals.")
 @click.option(
     "--target",
     type=click.Choice(["population", "bag"]),
@@ -507,10 +507,9 @@ def _say_classes(found: Audit) -> None:
     for row in found.judge("pyarrow").to_pylist():
         parts = []
         if row["n_human"]:
-            parts.append(f"{100 * row['recall']:.0f} % of its rows are decided so")
-        if row["n_decided"]:
-            n = row["n_decided"]
-            parts.append(f"{100 * row['precision']:.0f} % of such decisions are right ({n} labels)")
+            parts.append(f"{100 * row['recall']:.0f} % of its rows are found")
+        if n := row["n_decided"]:
+            parts.append(f"{100 * row['precision']:.0f} % of those named so are right ({n} labels)")
         say(f"  {row['class']}: {', '.join(parts) or 'no label tells'}")
 
 
