@@ -391,7 +391,7 @@ def test_weights_whose_sum_would_be_infinite(estimating: Any) -> None:
 @pytest.mark.parametrize(
     ("cell", "says"),
     [
-        ("1,234.5", "if it parts thousands, write the numbers without"),
+        ("1,234", "if it parts thousands, write the numbers without"),
         ("12 kg", "correct it, or make it empty if it is missing"),
         ("n/k", "--missing-values n/k"),
     ],
