@@ -32,6 +32,7 @@ from kdey.cli.terminal import (
     output_options,
     refusal,
     say,
+    saying_what_is_logged,
 )
 
 if TYPE_CHECKING:
@@ -96,15 +97,15 @@ def fetch(names: tuple[str, ...], retries: int) -> None:
     """Download data sets from their official homes into the cache.
 
     NAMES are data sets or whole groups. Checksums are recorded on the first download and compared
-    afterwards. UCI files are converted into one table each; what is done is printed.
+    afterwards. UCI files are converted into one table each; what is done is said on standard error.
     """
     from kdey.datasets.download import fetch as get
 
     failed = False
     for entry in _entries(names):
         try:
-            with _one_line_errors():
-                for path in get(entry.full_name, retries=retries, say=click.echo):
+            with _one_line_errors(), saying_what_is_logged():
+                for path in get(entry.full_name, retries=retries):
                     click.echo(path)
         except click.ClickException as error:
             error.show()
@@ -400,7 +401,7 @@ ROW = "row"
 @click.option("--by", multiple=True, help="Key columns of groups; repeat, or commas.")
 @click.option("--weights", help="Column of sampling weights.")
 @click.option("--clusters", help="Column of the clusters in which rows were drawn.")
-@click.option("--confidence", default=0.95, help="Of the intervals.")
+@click.option("--confidence", default=0.95, help="Confidence of the intervals.")
 @click.option(
     "--target",
     type=click.Choice(["population", "bag"]),
@@ -506,10 +507,9 @@ def _say_classes(found: Audit) -> None:
     for row in found.judge("pyarrow").to_pylist():
         parts = []
         if row["n_human"]:
-            parts.append(f"{100 * row['recall']:.0f} % of its rows are decided so")
-        if row["n_decided"]:
-            n = row["n_decided"]
-            parts.append(f"{100 * row['precision']:.0f} % of such decisions are right ({n} labels)")
+            parts.append(f"{100 * row['recall']:.0f} % of its rows are found")
+        if n := row["n_decided"]:
+            parts.append(f"{100 * row['precision']:.0f} % of those named so are right ({n} labels)")
         say(f"  {row['class']}: {', '.join(parts) or 'no label tells'}")
 
 
