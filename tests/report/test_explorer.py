@@ -103,6 +103,21 @@ def test_misfit_is_flagged_where_chance_does_not_explain_it() -> None:
     assert "shop 00: looks unlike the training examples: its shares" in told(report)
 
 
+def test_a_few_records_do_not_flatten_the_lines_of_others() -> None:
+    rows = shop_rows(4, 10)
+    for row in rows[: 10 * 3]:  # the first shop, whose intervals tell nothing
+        row |= {"n": 3, "low": 0.0, "high": 1.0}
+    explorer = make_report(rows, by=["shop"], time="week").group_explorer
+    assert explorer is not None
+    assert explorer.small == [True, False, False, False]
+    assert explorer.ends(list(explorer.classes).index("a"))[1] == 400
+    for row in rows:
+        row["n"] = 3
+    explorer = make_report(rows, by=["shop"], time="week").group_explorer
+    assert explorer is not None
+    assert explorer.ends(0)[1] == 1000, "none is smaller than the others"
+
+
 def test_flagged_rows_come_first_and_small_ones_last() -> None:
     rows = group_rows(["shop"], [(name,) for name in "vwxyz"], ["a", "b"])
     for row, share in zip(rows, (0.5, 0.5, 0.9, 0.1, 0.6, 0.4, 0.2, 0.8, 0.7, 0.3), strict=True):

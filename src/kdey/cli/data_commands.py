@@ -507,10 +507,9 @@ def _say_classes(found: Audit) -> None:
     for row in found.judge("pyarrow").to_pylist():
         parts = []
         if row["n_human"]:
-            parts.append(f"{100 * row['recall']:.0f} % of its rows are decided so")
-        if row["n_decided"]:
-            n = row["n_decided"]
-            parts.append(f"{100 * row['precision']:.0f} % of such decisions are right ({n} labels)")
+            parts.append(f"{100 * row['recall']:.0f} % of its rows are found")
+        if n := row["n_decided"]:
+            parts.append(f"{100 * row['precision']:.0f} % of those named so are right ({n} labels)")
         say(f"  {row['class']}: {', '.join(parts) or 'no label tells'}")
 
 

@@ -72,6 +72,11 @@ class Changes(NamedTuple):
     since: Array
     clear: Any
 
+    @property
+    def moved(self) -> Array:
+        """By how much shares have clearly changed; zero where they have not."""
+        return np.where(self.clear, self.since - self.before, 0.0)
+
 
 @dataclass(frozen=True, eq=False)
 class Explorer:
@@ -247,13 +252,7 @@ class Explorer:
         if not change.clear[row, label]:
             return ""
         since = self.times[change.place[row, label]]
-        return f"{_signed(self._moved(row, label))} since {since}"
-
-    def _moved(self, row: int, label: int) -> float:
-        """Return by how much a share has clearly changed, in tenths of a per cent; else zero."""
-        change = self.changes
-        clear = change.clear[row, label]
-        return 1000 * float(change.since[row, label] - change.before[row, label]) if clear else 0.0
+        return f"{_signed(1000 * change.moved[row, label])} since {since}"
 
     def _bounds(self, row: int, label: int) -> list[int]:
         return [round(1000 * share) for share in self.bounds.get((row, label), [])]
@@ -282,7 +281,7 @@ class Explorer:
             "series": _tenths(np.moveaxis(self.series[kept], -1, -2)),
             "counts": [list(self.counts[row]) for row in rows] if len(self.counts) else [],
             "changes": [[self._change(row, label) for label in picked] for row in rows],
-            "moved": [[round(self._moved(row, label)) for label in picked] for row in rows],
+            "moved": np.rint(1000 * self.changes.moved[kept]).astype(int).tolist(),
             "marks": [[self.marks.get((row, c), []) for c in picked] for row in rows],
             "bounds": [[self._bounds(row, label) for label in picked] for row in rows],
         }
@@ -442,7 +441,7 @@ def _marked(changes: Changes) -> dict[tuple[int, int], list[int]]:
 
 def _focus(shares: Array, changes: Changes) -> int:
     """Return the class that changes most clearly, or differs most; of two, the rarer."""
-    moved = np.where(changes.clear, np.abs(changes.since - changes.before), 0.0).max(axis=0)
+    moved = np.abs(changes.moved).max(axis=0)
     known = np.nan_to_num(shares)
     spread = known.max(axis=0) - known.min(axis=0)
     best = (moved if moved.any() else spread).round(3)
@@ -452,7 +451,7 @@ def _focus(shares: Array, changes: Changes) -> int:
 
 def _moved_most(changes: Changes, classes: Sequence[str]) -> list[str]:
     """Return which class of each row has clearly changed, and most; empty where none has."""
-    moved = np.where(changes.clear, np.abs(changes.since - changes.before), 0.0).round(6)
+    moved = np.abs(changes.moved).round(6)
     return [classes[int(row.argmax())] if row.any() else "" for row in moved]
 
 

@@ -430,7 +430,7 @@ def change_findings(explorer: Explorer, focus: str | None = None) -> list[Highli
     if len(explorer.times) < 2:
         return []
     change, names = explorer.changes, explorer.classes
-    moved = np.where(change.clear, change.since - change.before, 0.0)
+    moved = change.moved
     if focus is not None and focus in names:
         moved = moved * (np.array(names) == focus)
     # Of two classes that change by as much, that in focus is named.
