@@ -6,9 +6,8 @@ import csv
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from kdey.cli.__main__ import kdey
+from ..runner import invoke
 
 
 @pytest.fixture
@@ -27,7 +26,7 @@ def items(tmp_path):
 
 
 def run(*arguments):
-    return CliRunner().invoke(kdey, ["audit", *map(str, arguments)])
+    return invoke("audit", *arguments)
 
 
 def rows_of(text):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import warnings
 import zlib
@@ -19,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, field, replace
 from numbers import Real
+from time import monotonic
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -60,6 +62,7 @@ from kdey.tables.features import table_instances
 from kdey.tables.schema import TableSchema
 from kdey.validation import (
     check_count,
+    check_positive,
     check_same_rows,
     check_weights,
     make_frame,
@@ -70,6 +73,14 @@ from kdey.validation import (
 _LOG_FORMAT = 1
 #: Parameters that decide how the columns of a table are read.
 _READERS = frozenset({"classifier", "quantifier", "schema", "table"})
+
+
+#: The reason why a candidate has no score if the time of the search was over before its turn.
+NOT_TRIED = "not tried: the time limit had passed"
+
+
+class TimeOverError(Exception):
+    """The time of a search is over; raised after a candidate was scored."""
 
 
 class BaseSearch(BaseQuantifier):
@@ -104,6 +115,10 @@ class BaseSearch(BaseQuantifier):
         Can be shared by several searches over the same data.
     n_jobs : int, optional
         Number of classifier fits that run at the same time, and of native threads.
+    time_limit : float, optional
+        Seconds after which no further candidate is tried: the best of those tried so far is taken,
+        with a warning, and the others have the reason in the results. At least one candidate is
+        tried, and the final fit is not counted. With a ``log``, the same search goes on from there.
     verbose : bool or "auto"
         Whether to show progress.
 
@@ -143,6 +158,7 @@ class BaseSearch(BaseQuantifier):
     log: str | os.PathLike[str] | None = None
     cache: StageCache | None = None
     n_jobs: int | None = None
+    time_limit: float | None = None
     verbose: bool | Literal["auto"] = "auto"
 
     def _settings(self) -> list[dict[str, Any]]:
@@ -195,6 +211,9 @@ class BaseSearch(BaseQuantifier):
         check_same_rows(X, y)
         for name in ("model_", "best_estimator_"):  # of an earlier fit
             self.__dict__.pop(name, None)
+        if self.time_limit is not None:
+            check_positive(self.time_limit, "time_limit")
+        deadline = math.inf if self.time_limit is None else monotonic() + self.time_limit
         metrics = self._metrics()
         settings = self._settings()
         first = make_candidates(self.quantifier, settings)
@@ -212,7 +231,7 @@ class BaseSearch(BaseQuantifier):
         scoring = CandidateScoring(
             training, X_val, labelled, tuple(metrics), cache, self.n_jobs, raising
         )
-        self._search(first, scoring)
+        self._search(first, scoring, deadline)
         if self.refit:
             self._refit(reader, scoring, everything)
             model = as_quantifier(self.best_estimator_, classes)._fitted_model()
@@ -268,21 +287,32 @@ class BaseSearch(BaseQuantifier):
         labelled = protocol.bags(y_val, whole.classes)  # type: ignore[arg-type]
         return whole, X_val, labelled, joined(whole, X_val, y_val)
 
-    def _search(self, candidates: list[Candidate], scoring: CandidateScoring) -> None:
-        """Score the candidates, and store the results."""
+    def _search(
+        self, candidates: list[Candidate], scoring: CandidateScoring, deadline: float
+    ) -> None:
+        """Score candidates until all are or the time is over; store the results."""
         with self._open_log(candidates, scoring) as log:
-            scores = self._run(candidates, scoring, log)
+            scores, is_over = self._run(candidates, scoring, log, deadline)
         best = best_number(scores, self._deciding_metric, self.error_score)
         self._store_results([dict(candidate.params) for candidate in candidates], scores, best)
-        self._warn_of(best)
+        if not is_over:
+            self._warn_of(best)
 
     def _run(
-        self, candidates: list[Candidate], scoring: CandidateScoring, log: SearchLog | None
-    ) -> list[Score]:
-        """Return the scores of the candidates, from the log or new."""
+        self,
+        candidates: list[Candidate],
+        scoring: CandidateScoring,
+        log: SearchLog | None,
+        deadline: float,
+    ) -> tuple[list[Score], bool]:
+        """Return the scores of candidates, from the log or new, and whether the time was over.
+
+        Candidates that were not tried have a score that says so.
+        """
+        scores: dict[int, Score] = {}
+        is_over = False
         known = {} if log is None else log.scores
         done = {candidate.key for candidate in candidates if candidate.key in known}
-        scores = {c.number: known[c.key] for c in candidates if c.key in done}
         with progress(len(candidates), "candidates", self.verbose) as shown:
 
             def record(candidate: Candidate, score: Score) -> None:
@@ -290,11 +320,20 @@ class BaseSearch(BaseQuantifier):
                     log.append(candidate.key, score)
                 scores[candidate.number] = score
                 shown.advance()
+                if monotonic() > deadline:
+                    raise TimeOverError
 
-            if scores:
-                shown.advance(len(scores))
-            scoring.run(candidates, done, record)
-        return [scores[candidate.number] for candidate in candidates]
+            for candidate in candidates:
+                if candidate.key in done:
+                    scores[candidate.number] = known[candidate.key]
+                    shown.advance()
+            try:
+                scoring.run(candidates, done, record)
+            except TimeOverError:
+                is_over = True
+        unknown = {metric.name: float("nan") for metric in scoring.metrics}
+        not_tried = Score(unknown, unknown, error=NOT_TRIED)
+        return [scores.get(candidate.number, not_tried) for candidate in candidates], is_over
 
     def _open_log(self, first: list[Candidate], scoring: CandidateScoring) -> Any:
         if self.log is None:
@@ -328,7 +367,15 @@ class BaseSearch(BaseQuantifier):
         self, settings: list[dict[str, Any]], scores: list[Score], best: int
     ) -> None:
         """Set the attributes that scikit-learn's searches have, and warn of failures."""
-        failed = [score.error for score in scores if score.error]
+        failed = [score.error for score in scores if score.error and score.error != NOT_TRIED]
+        n_skipped = sum(score.error == NOT_TRIED for score in scores)
+        if n_skipped:
+            warnings.warn(
+                f"time_limit={self.time_limit:g} s was over before {n_skipped} of {len(scores)} "
+                "candidates were tried; the best of the others is used",
+                UserWarning,
+                stacklevel=4,
+            )
         if failed:
             warnings.warn(
                 f"{len(failed)} of {len(scores)} candidates failed, the first with: {failed[0]}. "
@@ -492,12 +539,6 @@ def find_edges(grid: Mapping[str, list[Any]], best: Mapping[str, Any]) -> dict[s
             if best[name] in ends:
                 edges[name] = ends[best[name]]
     return edges
-
-
-def _grid_dicts(param_grid: Any) -> list[dict[str, list[Any]]]:
-    """Return a grid (a mapping, or several) as a list of dicts from names to lists of values."""
-    grids = [param_grid] if isinstance(param_grid, Mapping) else list(param_grid)
-    return [{name: list(values) for name, values in grid.items()} for grid in grids]
 
 
 def _in_words(params: Mapping[str, Any]) -> str:
