@@ -18,7 +18,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _num_samples
 
 from kdey._display import count_of
 from kdey.tables.columns import (
@@ -275,9 +274,9 @@ def repeated_ids_note(frame: Any, label: str | None = None) -> str:
     names = getattr(frame, "column_names", frame.columns)  # of Arrow and of the others
     if not all(isinstance(name, str) for name in names):
         return ""
-    if _num_samples(frame) < ID_ROWS:
-        return ""
     table = as_frame(frame)
+    if len(table) < ID_ROWS:
+        return ""
     for name in table.columns:
         words = {word.lower() for word in _WORD.findall(name)}
         if name == label or not words & (_ID_WORDS | _UNIT_WORDS):
