@@ -9,7 +9,7 @@ DOCS := $(VENV)/.docs
 NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/native/*.*) $(wildcard src/native/isa/*)
 CXX_FILES := $(wildcard src/native/*.[ch]* src/native/isa/*.[ch]* fuzz/native/*.[ch]pp tests/abi/*.[ch])
 
-.PHONY: demo docs test smoke format test-slow test-numpy test-machines test-quapy test-oldest test-newest torch lint \
+.PHONY: demo docs test smoke format test-slow test-numpy test-machines test-quapy test-sources test-oldest test-newest torch lint \
 	coverage mutation fuzz sanitize soak bench reproduce numbers prose native wheel wheels wheels-twice test-wheels release-check lock audit \
 	clean
 
@@ -134,6 +134,12 @@ test-quapy:
 	$(PYTHON) -m venv $(VENV)-quapy
 	$(VENV)-quapy/bin/python -m pip install --quiet --editable ".[test,bench]"
 	$(VENV)-quapy/bin/python -m pytest tests/interop
+
+# The same groups from every source and engine. One of them needs a JVM, another PostgreSQL.
+test-sources:
+	$(PYTHON) -m venv $(VENV)-sources
+	$(VENV)-sources/bin/python -m pip install --quiet --editable ".[test,sources]"
+	$(VENV)-sources/bin/python -m pytest -m "slow or not slow" tests/tables/test_sources.py
 
 # The whole fast suite with every requirement at its lower bound, on the oldest Python; and with
 # what pip finds today, on the newest. Each in an environment of its own. Old packages make use of

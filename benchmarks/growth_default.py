@@ -2,6 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/growth_default.py              # an hour of one core
     OMP_NUM_THREADS=1 python benchmarks/growth_default.py --only rows columns --most 100000
+    OMP_NUM_THREADS=1 python benchmarks/growth_default.py --keep       # points that are missing
 
     python benchmarks/growth_default.py --table                        # of the stored results
     python benchmarks/growth_default.py --figure
@@ -133,10 +134,11 @@ def write_rows(path: Path, sizes: dict[str, int]) -> Path:
     return path
 
 
-def measure_axis(axis: str, most: int, limit: float) -> list[dict[str, float]]:
-    """Return the points of an axis; the axis ends where one takes too long."""
-    points: list[dict[str, float]] = []
-    for value in AXES[axis]:
+def measure_axis(
+    axis: str, most: int, limit: float, points: list[dict[str, float]]
+) -> list[dict[str, float]]:
+    """Return the points of an axis after those given; it ends where one takes too long."""
+    for value in AXES[axis][len(points) :]:
         if value > most:
             break
         call = [sys.executable, __file__, "--point", axis, str(value), "--limit", str(limit)]
@@ -145,7 +147,7 @@ def measure_axis(axis: str, most: int, limit: float) -> list[dict[str, float]]:
             said = [f"stopped after {limit} seconds", *done.stderr.strip().splitlines()][-1]
             print(f"{axis} {value:,}: {said}", flush=True)
             break
-        points.append({"value": value, **json.loads(done.stdout)})
+        points = [*points, {"value": value, **json.loads(done.stdout)}]
         print(axis, points[-1], flush=True)
     return points
 
@@ -204,6 +206,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=AXES, default=list(AXES))
     parser.add_argument("--most", type=int, default=10_000_000, help="largest value of an axis")
     parser.add_argument("--limit", type=int, default=1200, help="processor seconds of a point")
+    parser.add_argument("--keep", action="store_true", help="go on where an axis has ended")
     parser.add_argument("--table", action="store_true", help="measure nothing, print the tables")
     parser.add_argument("--figure", action="store_true", help="measure nothing, draw the figure")
     parser.add_argument("--point", nargs=2, help=argparse.SUPPRESS)
@@ -215,7 +218,8 @@ def main() -> None:
     kept = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"axes": {}}
     if not (asked.table or asked.figure):
         for axis in asked.only:
-            kept["axes"][axis] = measure_axis(axis, asked.most, asked.limit)
+            known = kept["axes"].get(axis, []) if asked.keep else []
+            kept["axes"][axis] = measure_axis(axis, asked.most, asked.limit, known)
             kept |= {"when": today(), "machine": machine()}
             RESULTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     if not asked.figure:

@@ -110,6 +110,7 @@ def main() -> None:
     if args.table:
         with SUMMARY.open(encoding="utf-8", newline="") as stream:
             rows = [[row[name] for name in COLUMNS] for row in csv.DictReader(stream)]
+        rows.sort(key=lambda row: (row[2] == "words", int(row[1]), int(row[0])))
         print(markdown(list(COLUMNS), rows))
         return
     kinds = {"bounded": args.rows, "unbounded": args.unbounded, "words": args.words}

@@ -150,6 +150,8 @@ def searched(library: str, X: np.ndarray, y: np.ndarray, size: int) -> tuple[str
             try:
                 predict = FITS[library](method, made, given, X_fit, y_fit)
                 errors = [np.abs(np.asarray(predict(X_val[bag])) - true) for bag, true in bags]
+            except ImportError:
+                raise
             except Exception:  # what a library cannot do is not chosen
                 failures += 1
                 continue

@@ -395,6 +395,7 @@ def print_paired(rows: list[dict[str, Any]]) -> None:
     for name in dict.fromkeys(row["set"] for row in rows):
         own = ratios[[row["set"] == name for row in rows]]
         lines.append([name, len(own), *(spread(values) for values in own.T)])
+    lines.append(["all", len(rows), *(spread(values) for values in ratios.T)])
     print(markdown(["set", "splits", "MAE", "MRAE"], lines))
 
 

@@ -27,7 +27,7 @@ print(estimate)
 # What to read off
 # ----------------
 # Diamonds are the decisions of the same classifiers, counted: 61 % seker. Four fifths of the beans
-# are seker (crosses), and the estimate (dots) says so, with an interval that holds the truth for
+# are seker (crosses), and the estimate (dots) says so, with an interval that contains the truth for
 # every variety. Counting is pulled towards the mix of the labelled beans (ticks), because a
 # classifier mistakes many seker for dermason and few dermason for seker.
 

@@ -25,7 +25,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kdey.datasets.beans import bean_rows
+from kdey.datasets.loading import bean_rows
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx

@@ -194,15 +194,6 @@ class Bags:
         """Number of instances of each bag, shape (n_bags,)."""
         return np.diff(self.offsets)
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether this is one bag that holds each pool instance once, in order."""
-        return (
-            len(self) == 1
-            and len(self.indices) == self.pool_size
-            and bool((self.indices == np.arange(self.pool_size)).all())
-        )
-
     def runs(self, most: int) -> Iterator[slice]:
         """Cut the bags into runs of at most ``most`` instances, of at least one bag each."""
         start = 0

@@ -481,13 +481,10 @@ class CombinedPoints:
     Attributes
     ----------
     parts : tuple of points, one per member
-    posteriors : array of shape (m, k) or None
-        Those by which a combination compares bags; None if it needs none.
     n_points : int
     """
 
     parts: tuple[Any, ...]
-    posteriors: Any
     n_points: int
 
     def __len__(self) -> int:
@@ -499,16 +496,11 @@ class CombinedPoints:
 class Combination:
     """How answers of members become one: by their median, unless a subclass does it otherwise."""
 
-    @property
-    def reference_classifier(self) -> Any:
-        """The classifier whose posteriors of instances :meth:`combine` needs; None for none."""
-        return None
-
     def member_posteriors(self, posteriors: Floats, number: int) -> Floats:
         """Return the posteriors for a member, from those of all classes, shape (m, k)."""
         return posteriors
 
-    def combine(self, parts: list[Solution], points: CombinedPoints, bags: Bags) -> Solution:
+    def combine(self, parts: list[Solution]) -> Solution:
         """Return the solution of bags from those of the members."""
         return median_solution(parts)
 
@@ -546,12 +538,10 @@ class CombinedModel(_BaseModel):
 
     def points(self, X: Any, scored: Scored | None = None) -> CombinedPoints:
         """Return the points of instances for every member; ``scored`` as for :class:`Model`."""
-        reference, posteriors = self.combination.reference_classifier, None
         known = {} if scored is None else scored
-        if reference is not None:
-            posteriors = on_host(_posteriors(reference, X, self.classes, known))
-        parts = tuple(member.points(X, known) for member in self.members)
-        return CombinedPoints(parts, posteriors, _num_samples(X))
+        return CombinedPoints(
+            tuple(member.points(X, known) for member in self.members), _num_samples(X)
+        )
 
     def points_from_posteriors(self, posteriors: Any, place: Place = HOST) -> CombinedPoints:
         """Return the points of given posteriors for every member."""
@@ -562,7 +552,7 @@ class CombinedModel(_BaseModel):
             member.points_from_posteriors(self.combination.member_posteriors(p, number), place)
             for number, member in enumerate(self.members)
         )
-        return CombinedPoints(parts, p, len(p))
+        return CombinedPoints(parts, len(p))
 
     def solver(self, points: CombinedPoints, place: Place = HOST) -> BagSolver:
         """Do the work per instance; return the map from bags over the points to solutions."""
@@ -572,8 +562,7 @@ class CombinedModel(_BaseModel):
             member.solver(part, place)
             for member, part in zip(self.members, points.parts, strict=True)
         ]
-        combine = self.combination.combine
-        return lambda bags: combine([solve(bags) for solve in solvers], points, bags)
+        return lambda bags: self.combination.combine([solve(bags) for solve in solvers])
 
     def prepare(self, place: Place) -> None:
         """Prepare every member."""

@@ -6,9 +6,8 @@ import csv
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from kdey.cli.__main__ import kdey
+from ..runner import invoke
 
 
 @pytest.fixture
@@ -27,7 +26,7 @@ def items(tmp_path):
 
 
 def run(*arguments):
-    return CliRunner().invoke(kdey, ["audit", *map(str, arguments)])
+    return invoke("audit", *arguments)
 
 
 def rows_of(text):
@@ -45,7 +44,7 @@ def test_the_shares_of_a_table(items):
     assert bug["n"] == "1200"
     assert float(bug["estimate"]) + float(question["estimate"]) == pytest.approx(1.0, abs=1e-5)
     assert "most often, bug is taken for question" in done.stderr
-    assert "question: 100 % of its rows are decided so" in done.stderr
+    assert "question: 100 % of its rows are found" in done.stderr
 
 
 def test_groups_are_those_of_the_library(items):

@@ -338,7 +338,7 @@ TYPOS = (
     *("estimate M T --by shpo", "compare M T --by shpo", "report M T --by shpo"),
     *("monitor M T --history H --time dya", "fit T --label knid -o x.kdey", "check T --label knid"),
     *("evaluate T --label knid", "evaluate T --label knid --model M"),
-    *("select T --label knid --grid bandwidth=0.1", "estimat M T"),
+    *("audit T --decided knid --human kind", "estimat M T"),
     *("estimate M T", "compare M T --by shop", "report M T", "evaluate T --label kind --model M"),
     *("monitor M T --history H --period 1", "estimate M none.csv"),
 )
@@ -391,7 +391,7 @@ def test_weights_whose_sum_would_be_infinite(estimating: Any) -> None:
 @pytest.mark.parametrize(
     ("cell", "says"),
     [
-        ("1,234.5", "if it parts thousands, write the numbers without"),
+        ("1,234", "if it parts thousands, write the numbers without"),
         ("12 kg", "correct it, or make it empty if it is missing"),
         ("n/k", "--missing-values n/k"),
     ],

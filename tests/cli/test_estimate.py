@@ -155,7 +155,7 @@ def test_help_loads_no_numpy() -> None:
     code = (
         "import sys; from kdey.cli.__main__ import kdey\n"
         "from click.testing import CliRunner\n"
-        "for name in ('fit', 'estimate', 'evaluate', 'select', 'inspect'):\n"
+        "for name in ('fit', 'estimate', 'evaluate', 'audit', 'inspect'):\n"
         "    assert CliRunner().invoke(kdey, [name, '--help']).exit_code == 0\n"
         "assert not {'numpy', 'sklearn', 'pyarrow', 'rich'} & set(sys.modules), sys.modules.keys()"
     )

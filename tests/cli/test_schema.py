@@ -107,6 +107,7 @@ def _texts(path: Path) -> pl.DataFrame:
     return pl.read_csv(path, infer_schema=False)
 
 
+@pytest.mark.filterwarnings("ignore:groups are made by")
 def test_dask_gives_the_same_answer(messy_model: Path) -> None:
     dd = pytest.importorskip("dask.dataframe")
     q = kdey.load(messy_model)
@@ -223,6 +224,8 @@ def test_a_column_in_capitals_is_seen(messy_model: Path, tmp_path: Path) -> None
     # The column check sees it, too.
     assert {row["status"] for row in parsed(result.stdout)} == {"unseen values; poor fit"}
     assert "'colour': unseen values in 200 of 200 rows (such as" in result.stderr
+    assert "groups are made by 'shop', which is a feature of the model" in result.stderr
+    assert "Fit without that column (--ignore shop)" in result.stderr
     page = tmp_path / "r.html"
     result = run("report", messy_model, path, "-o", page)
     assert result.exit_code == 0, result.output
@@ -270,6 +273,7 @@ def test_check_names_everything_that_fit_refuses(tmp_path: Path) -> None:
     assert result.exit_code == 1
     said = " ".join(result.stdout.split())
     assert "refused: column 'price' holds numbers, but row 6 has 'n.n.'" in said
+    assert "(--missing-values n.n.), leave the column out (--ignore price)" in said
     assert "refused: column 'kind' has no label in row 9" in said
 
 

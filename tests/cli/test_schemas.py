@@ -1,15 +1,20 @@
-"""What commands write as JSON is what ``schemas.json`` says it is."""
+"""What commands and results write as JSON is what ``schemas.json`` says it is."""
 
 from __future__ import annotations
 
 import json
 import re
+from base64 import b64decode
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
+import numpy as np
 import polars as pl
 import pytest
+
+import kdey
 
 from ..runner import invoke
 from ..tables.test_sources import labelled
@@ -85,6 +90,31 @@ def test_outputs_are_those_of_the_schema(
     known = {*item["properties"], *KEYS, "ae", "rae"}
     unknown = {name for row in found for name in row} - known
     assert not {name for name in unknown if not any(re.match(p, name) for p in patterns)}
+
+
+def test_results_in_python_are_those_of_the_schema(folder: Path) -> None:
+    q, new = kdey.load(folder / "m.kdey"), pl.read_csv(folder / "new.csv")
+    known = new["some"].is_not_null().to_numpy()
+    labels = (np.flatnonzero(known), new["some"].to_numpy()[known])
+    for estimate in (q.estimate(new), q.estimate(new, labelled=labels)):
+        checked("bag", json.loads(estimate.to_json()))
+        assert set(estimate.to_dict()) <= set(SCHEMAS["$defs"]["bag"]["properties"])
+    checked("bags", json.loads(q.predict_groups(new, "shop").to_json()))
+    with ZipFile(folder / "m.kdey") as archive:
+        checked("manifest", json.loads(archive.read("manifest.json")))
+
+
+def test_the_numbers_of_a_page_are_those_of_the_schema(folder: Path) -> None:
+    page = folder / "page.html"
+    done = invoke("report", folder / "m.kdey", folder / "new.csv", "--by", "shop", "-o", page)
+    assert done.exit_code == 0, done.output
+    address = re.search(
+        r'download="report.json" href="data:application/json;base64,([^"]+)"', page.read_text()
+    )
+    assert address is not None
+    found = json.loads(b64decode(address[1]))
+    checked("report", found)
+    assert len(found["groups"]["shop"]) == 2 * 3
 
 
 def test_what_is_no_output_is_refused() -> None:

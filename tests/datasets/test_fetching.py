@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -42,14 +43,17 @@ def raw_haberman() -> bytes:
 URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/haberman/haberman.data"
 
 
-def test_a_uci_set_is_downloaded_converted_recorded_and_loaded(tmp_path: Path) -> None:
-    web, lines = Web(**{URL: raw_haberman()}), []
-    (path,) = fetch("haberman", cache=tmp_path, downloader=web, say=lines.append)
+def test_a_uci_set_is_downloaded_converted_recorded_and_loaded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    web = Web(**{URL: raw_haberman()})
+    with caplog.at_level(logging.INFO, "kdey"):
+        (path,) = fetch("haberman", cache=tmp_path, downloader=web)
     assert path == tmp_path / "uci-binary" / "haberman.csv.gz"
     data = load_dataset("haberman", tmp_path)
     assert data.X.shape == (306, 3)
     assert data.y.sum() == 81
-    assert any("converted" in line and "label 1 for 2" in line for line in lines)
+    assert any("converted" in line and "label 1 for 2" in line for line in caplog.messages)
     assert set(Checksums(tmp_path).known) == {
         "downloads/uci-43-haberman.data",
         "uci-binary/haberman.csv.gz",
@@ -80,12 +84,12 @@ def test_an_error_page_is_neither_kept_nor_recorded(tmp_path: Path) -> None:
     assert fetch("haberman", cache=tmp_path, downloader=web)
 
 
-def test_what_cannot_be_fetched_says_so(tmp_path: Path) -> None:
+def test_what_cannot_be_fetched_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(FileNotFoundError, match=r"dataset/193.*by hand"):
         fetch("ctg.1", cache=tmp_path)
-    lines: list[str] = []
-    assert fetch("wine", cache=tmp_path, say=lines.append) == []
-    assert "comes with scikit-learn" in lines[0]
+    with caplog.at_level(logging.INFO, "kdey"):
+        assert fetch("wine", cache=tmp_path) == []
+    assert "comes with scikit-learn" in caplog.text
 
 
 def zipped(files: dict[str, str]) -> bytes:

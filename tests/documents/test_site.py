@@ -54,6 +54,15 @@ def test_no_index_is_a_bare_list_of_links() -> None:
         assert len(prose.split()) >= 40, page.name
 
 
+def test_pages_for_users_are_few_and_short() -> None:
+    folders = [ROOT / "docs" / name for name in ("", "tutorials", "try", "gallery", "api")]
+    pages = [
+        page for folder in folders for end in ("md", "rst") for page in folder.glob(f"*.{end}")
+    ]
+    assert 25 <= len(pages) <= 30  # another one takes the place of one that is there
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 45_000
+
+
 def test_no_page_speaks_of_internal_targets() -> None:
     for page in all_pages():
         if not page.name.startswith(("docs/lab/decisions", "CHANGELOG")):

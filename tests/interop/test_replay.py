@@ -84,7 +84,7 @@ def test_all_ways_to_give_the_same_bags_agree(pool: Collection, fitted: Any) -> 
 def test_a_collection_is_one_bag(pool: Collection) -> None:
     replay = from_quapy(pool)
     assert len(replay) == 1
-    assert replay.drawn.is_whole
+    np.testing.assert_array_equal(replay.drawn.indices, np.arange(len(pool.labels)))
     np.testing.assert_array_equal(replay.prevalences[0], pool.prevalence())
 
 

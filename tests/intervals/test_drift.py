@@ -317,7 +317,7 @@ def test_the_report_says_what_the_conclusion_withstands():
 
 
 def test_the_report_says_what_a_change_over_time_withstands():
-    from kdey.report.words import change_withstands_drift
+    from kdey.report.words import _stands, change_withstands_drift
 
     X, y, _, _ = world(2, n=100)
     table = pd.DataFrame(X, columns=["a", "b"])
@@ -325,6 +325,7 @@ def test_the_report_says_what_a_change_over_time_withstands():
     weeks = pd.concat([table[:120], table[80:]]).assign(week=np.repeat(["w1", "w2"], 120))
     (sentence,) = change_withstands_drift(q.predict_groups(weeks, "week", options=unchecked))
     assert sentence.startswith("The conclusion that “0” fell from w1 to w2 stands unless")
+    assert "by a factor of 1.03 or more" in _stands("it rose", 1.034), "1 would say nothing"
     same = weeks.assign(week=["w1", "w2"] * 120)
     assert change_withstands_drift(q.predict_groups(same, "week", options=unchecked)) == []
 

@@ -48,10 +48,6 @@ def multiclass() -> dict[str, Any]:
         "KDEyHD": kdey.KDEyHD(c(), cv=3, bandwidth=0.1, n_points=1500),
         "Friedman": kdey.Friedman(c(), cv=3),
         "Composed": kdey.compose(HistogramMap(8), MatchMeans(), c(), cv=3),
-        "Ensemble-accuracy": kdey.Ensemble(kdey.PACC(c(), cv=3), n_members=4, selection="accuracy"),
-        "Ensemble-distribution": kdey.Ensemble(
-            kdey.PACC(c(), cv=3), n_members=4, selection="distribution"
-        ),
         "RLLS": kdey.RLLS(c(), cv=3),
         "Ordered-PACC": kdey.Ordered(kdey.PACC(c(), cv=3)),
         "Ordered-EMQ": kdey.Ordered(kdey.EMQ(c()), strength=0.01),

@@ -59,7 +59,8 @@ def test_a_change_is_found_where_it_is_and_leads_to_its_row() -> None:
     explorer = report.group_explorer
     assert explorer is not None
     assert explorer.rows[0] == "shop 00"
-    assert explorer.flags == ["changed", "", "", ""]
+    assert explorer.flags[0] in ("“a” changed", "“c” changed"), "both by as much"
+    assert explorer.flags[1:] == ["", "", ""]
     label = list(explorer.classes).index("a")
     assert explorer.changes.place[0, label] == 5
     assert explorer.changes.clear.any(axis=1).tolist() == [True, False, False, False]
@@ -79,6 +80,9 @@ def test_the_page_is_about_the_class_that_was_asked_for() -> None:
     report = make_report(rows, by=["shop"], time="week", options=Options(focus="b"))
     assert report.group_explorer is not None
     assert report.group_explorer.classes[report.group_explorer.focus] == "b"
+    assert report.group_explorer.flags[0] in ("“a” changed", "“c” changed")
+    assert "What share of " in report.html()
+    assert "records is “b”, by shop and week?" in report.html()
     assert "No share has changed" in told(report), "b stays as it is"
     with pytest.raises(ValueError, match=r"focus must be one of \['c', 'a', 'b'\], got 'd'"):
         make_report(rows, by=["shop"], time="week", options=Options(focus="d"))
@@ -96,7 +100,22 @@ def test_misfit_is_flagged_where_chance_does_not_explain_it() -> None:
     assert explorer.flags == ["looks unlike the training examples", "", "", ""]
     assert explorer.notes[1] == "looks unlike the training examples at 2 of 20 times"
     assert explorer.notes[2] == "", "one of 20 is no more than chance brings"
-    assert "shop 00: looks unlike the training examples: their shares" in told(report)
+    assert "shop 00: looks unlike the training examples: its shares" in told(report)
+
+
+def test_a_few_records_do_not_flatten_the_lines_of_others() -> None:
+    rows = shop_rows(4, 10)
+    for row in rows[: 10 * 3]:  # the first shop, whose intervals tell nothing
+        row |= {"n": 3, "low": 0.0, "high": 1.0}
+    explorer = make_report(rows, by=["shop"], time="week").group_explorer
+    assert explorer is not None
+    assert explorer.small == [True, False, False, False]
+    assert explorer.ends(list(explorer.classes).index("a"))[1] == 400
+    for row in rows:
+        row["n"] = 3
+    explorer = make_report(rows, by=["shop"], time="week").group_explorer
+    assert explorer is not None
+    assert explorer.ends(0)[1] == 1000, "none is smaller than the others"
 
 
 def test_flagged_rows_come_first_and_small_ones_last() -> None:

@@ -129,7 +129,7 @@ def test_the_answer_names_numbers_and_differences() -> None:
     ]
     sentences = spoken(estimate, rows)
     assert "Of all records like these 500, an estimated 70.0 % are “a” (60.0 % to" in sentences
-    assert "made so that each of them holds in 95 % of such cases" in sentences
+    assert "each of them contains the true share in 95 % of such cases" in sentences
     assert "“a” is more frequent (30.0 % there) and “b” is less frequent (35.0 %" in sentences
     assert (
         "would have said 50.0 % for “a”, outside the interval, and outside those of 1" in sentences

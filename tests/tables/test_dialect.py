@@ -99,6 +99,8 @@ def test_the_line_by_which_excel_announces_a_separator(tmp_path: Path) -> None:
         ("k;a\n;2,5\nNA;3\n", ",", "decimal commas, as in '2,5'"),
         ("a;b\n1,234;2\n", ".", "stand between thousands"),
         ("a;b\n1,234,567;2\n", ".", "stand between thousands"),
+        ("a;b\n1.234,5;2\n", ",", "decimal commas, as in '1.234,5'"),
+        ("a;b\n1,234.5;2\n", ".", None),
         ('a,b\n"1,5",2\n', ".", None),
     ],
 )
@@ -122,6 +124,12 @@ def test_numbers_are_strict(decimal: str) -> None:
     odd = ["1_000", "1.2.3", "٣", "0x10", "one", "1 000", "--1", "e5", "."]
     assert [number(t) for t in odd] == [None] * len(odd)
     assert parse_number("1,5" if decimal == "." else "1.5", decimal) is None
+
+
+def test_thousands_are_parted_where_no_other_reading_is_possible() -> None:
+    assert parse_number("1.234.567,5", ",") == parse_number("1,234,567.5") == 1234567.5
+    unclear = ["1,234", "1,234,567", "1,23.5", "12,3456.7", "1234,567.8", "1,234.567,8"]
+    assert [parse_number(text) for text in unclear] == [None] * len(unclear)
 
 
 def test_nothing_is_typed_by_its_looks(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def readers() -> dict[str, Any]:
         "OneVsAll": kdey.OneVsAll(inner),
         "Median": kdey.Median(inner, {"cv": [3, 4]}),
         "Ensemble": kdey.Ensemble(
-            inner, n_members=2, selection="distribution", n_selected=1, random_state=0
+            inner, n_members=2, selection="prevalence", n_selected=1, random_state=0
         ),
         "GridSearchQ": kdey.GridSearchQ(inner, {"cv": [3, 4]}, protocol=bags),
         "classifiers of a search": kdey.GridSearchQ(

@@ -1,17 +1,24 @@
-"""The same rows give the same groups from every source, and what cannot be read is refused."""
+"""The same rows give the same groups from every source and engine; what is no source is refused.
+
+Packages of the extra ``sources`` are needed for some of them, PostgreSQL and a JVM for one each.
+"""
 
 from __future__ import annotations
 
 import bz2
 import gzip
 import json
+import os
+import shutil
 import sqlite3
+import subprocess
+import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -189,6 +196,62 @@ def adbc_cursor(folder: Path) -> Any:
         return open_source(cursor).repeatable()
 
 
+def delta_table(folder: Path) -> Any:
+    deltalake = pytest.importorskip("deltalake")
+    for part in parts():
+        deltalake.write_deltalake(folder, part.select(ROWS.columns).to_arrow(), mode="append")
+    return deltalake.DeltaTable(folder)
+
+
+def iceberg_table(folder: Path) -> Any:
+    sql = pytest.importorskip("pyiceberg.catalog.sql")
+    where = {"uri": f"sqlite:///{folder}/catalogue.db", "warehouse": f"file://{folder}"}
+    catalogue = sql.SqlCatalog("shops", **where)
+    catalogue.create_namespace("shops")
+    rows = pa.Table.from_pandas(ROWS.to_pandas())
+    table = catalogue.create_table("shops.sales", schema=rows.schema)
+    table.append(rows)
+    return table
+
+
+def postgresql_cursor(folder: Path) -> Any:
+    """Return what a server of this machine answers, in which x is NUMERIC."""
+    dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi")
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    if not programs:
+        pytest.skip("PostgreSQL is not installed")
+    if (user := "postgres" if os.geteuid() == 0 else None) is not None:  # it refuses to be root
+        folder = Path(tempfile.mkdtemp(prefix="kdey-"))
+        shutil.chown(folder, user)
+
+    def run(program: str, *options: str) -> None:
+        call = [programs[-1] / program, "-D", folder / "data", *options]
+        subprocess.run(call, user=user, check=True, stdout=subprocess.DEVNULL)
+
+    run("initdb", "--auth=trust", "--username=kdey", "--no-sync")
+    settings = f"-c listen_addresses='' -k {folder}"  # a socket in the folder, and no port
+    run("pg_ctl", "--wait", "-l", f"{folder}/log", "-o", settings, "start")
+    try:
+        address = f"postgresql://kdey@/postgres?host={folder}"
+        with dbapi.connect(address) as connection, connection.cursor() as cursor:
+            cursor.adbc_ingest("sales", pa.Table.from_pandas(ROWS.to_pandas()), mode="create")
+            cursor.execute("select x::numeric, colour, shop, day, weight from sales")
+            return open_source(cursor).repeatable()
+    finally:
+        run("pg_ctl", "--wait", "--mode=immediate", "stop")
+
+
+def dask_frame(_: Path) -> Any:
+    return pytest.importorskip("dask.dataframe").from_pandas(ROWS.to_pandas(), npartitions=3)
+
+
+def spark_frame(folder: Path) -> Any:
+    sql = pytest.importorskip("pyspark.sql")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = sql.SparkSession.builder.master("local[2]").getOrCreate()
+    return session.read.parquet(by_polars("write_parquet", "rows.parquet", folder))
+
+
 def in_memory_system(folder: Path) -> str:
     fsspec = pytest.importorskip("fsspec")
     system = fsspec.filesystem("memory")
@@ -214,12 +277,11 @@ SOURCES: dict[str, Callable[[Path], Any]] = {
     "decimals": lambda _: in_decimals().to_arrow(),
     "decimals, lazily": lambda _: in_decimals().lazy(),
     "type of its own": own_type,
-    "Delta Lake": lambda _: SimpleNamespace(
-        to_pyarrow_dataset=lambda: ds.InMemoryDataset(ROWS.to_arrow())
-    ),
-    "Iceberg": lambda _: SimpleNamespace(to_arrow_batch_reader=ROWS.to_arrow().to_reader),
+    "Delta Lake": delta_table,
+    "Iceberg": iceberg_table,
     "DuckDB": duckdb_relation,
-    "ADBC": adbc_cursor,
+    "SQLite by ADBC": adbc_cursor,
+    "PostgreSQL by ADBC": postgresql_cursor,
     "CSV": partial(written, text(ROWS), "rows.csv"),
     "CSV, gzip": partial(written, gzip.compress(text(ROWS, "\t")), "rows.csv.gz"),
     "CSV, zstd": partial(written, zstandard(text(ROWS)), "rows.csv.zst"),
@@ -238,10 +300,15 @@ SOURCES: dict[str, Callable[[Path], Any]] = {
     "hive, Parquet": partial(in_hive, ending="parquet"),
     "pattern": by_pattern,
     "file system": in_memory_system,
+    "Dask": dask_frame,
+    "Spark": spark_frame,
 }
+MARKS = {"Spark": (pytest.mark.slow, pytest.mark.filterwarnings("ignore:PySpark"))}
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=MARKS.get(name, ())) for name in SOURCES]
+)
 def test_every_source_gives_the_same_groups(quantifier: Any, name: str, tmp_path: Path) -> None:
     expected = groups(quantifier, ROWS)
     assert len(expected) == 2 * 3 * 4

@@ -1,7 +1,7 @@
 """The command line ``kdey``: commands that are loaded when they are called.
 
 ``__main__`` lists them. ``fit_commands`` holds those on a labelled table, ``model_commands`` those
-on a model file, ``data_commands`` those that bring data; ``command_options`` holds options that
+on a model file, ``data_commands`` those that need no model; ``command_options`` holds options that
 they share, ``terminal`` what they print and how they end.
 """
 

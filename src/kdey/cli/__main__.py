@@ -23,7 +23,7 @@ COMMANDS = {
     "compare": ("model_commands", "Compare the groups or periods of a table: did it change?"),
     "monitor": ("model_commands", "Add a period to a history, and raise alarms."),
     "report": ("model_commands", "Write one HTML page on the shares in a table."),
-    "audit": ("audit_command", "Compare a judge's labels with a few labels of people."),
+    "audit": ("data_commands", "Compare a judge's labels with a few labels of people."),
     "inspect": ("model_commands", "Show what a model file holds."),
     "evaluate": ("fit_commands", "Compare methods on samples drawn from a labelled table."),
     "demo": ("data_commands", "Compare methods on dry beans, or write tables to try."),

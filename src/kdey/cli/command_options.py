@@ -114,12 +114,12 @@ def reading_options(command: Command) -> Command:
         click.option(
             "--encoding",
             default="auto",
-            help="Of a text file, such as utf-8 or cp1252.",
+            help="Encoding of a text file, such as utf-8 or cp1252.",
         ),
         click.option(
             "--separator",
             default="auto",
-            help="Of the columns of a text file: , ; | tab or another character.",
+            help="What separates the columns of a text file: , ; | tab or another character.",
         ),
         click.option(
             "--decimal",
@@ -130,10 +130,10 @@ def reading_options(command: Command) -> Command:
         click.option(
             "--date-format",
             default="auto",
-            help="Of dates that are written as text, such as %d.%m.%Y; excel: serial numbers "
-            "such as 45292; auto: ISO 8601, or what the column shows beyond doubt.",
+            help="How dates are written, such as %d.%m.%Y; excel: serial numbers such as 45292; "
+            "auto: ISO 8601, or what the column shows.",
         ),
-        click.option("--sheet", default="auto", help="Of an Excel file: name, or number from 1."),
+        click.option("--sheet", default="auto", help="Sheet of an Excel file: name or number."),
         click.option(
             "--missing-values",
             multiple=True,
@@ -285,8 +285,8 @@ def row_options(command: Command) -> Command:
             help="Columns of posteriors in the place of features; acc and cc: or one of decided "
             "labels.",
         ),
-        click.option("--confidence", default=0.95, help="Of the intervals."),
-        click.option("--min-size", default=10, help="Below it: 'too small'."),
+        click.option("--confidence", default=0.95, help="Confidence of the intervals."),
+        click.option("--min-size", default=10, help="Smaller groups are called 'too small'."),
         click.option(
             "--missing",
             type=click.Choice(["auto", "drop", "error"]),

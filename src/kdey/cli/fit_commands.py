@@ -296,7 +296,7 @@ def check(table: str, **options: Any) -> None:
     except ValueError as error:
         problems.append(str(error))
     for problem in dict.fromkeys(problems):
-        _print(f"refused: {problem}")
+        _print(f"refused: {in_options(problem)}")
     if problems:
         raise click.exceptions.Exit(1)
     _print_classes(training)
@@ -386,22 +386,22 @@ def _some_rows(training: TrainingTable, seed: int) -> tuple[Any, Any]:
 @click.option(
     "--effort",
     type=click.Choice(["low", "default", "high"]),
-    help="Of a pool: number of folds, trees and rounds of boosting.",
+    help="How many folds, trees and rounds of boosting a pool has.",
 )
 @click.option(
     "--time-limit",
     type=_POSITIVE,
-    help="Of a pool: seconds for its classifiers; what does not fit is left out.",
+    help="Seconds for the classifiers of a pool; what takes longer is left out.",
 )
 @click.option(
     "--size-limit",
     type=_POSITIVE,
-    help="Of a pool: MB of the model file; the largest classifiers are left out. Default: 60.",
+    help="MB of the model file of a pool; the largest classifiers are left out. Default: 60.",
 )
 @click.option(
     "--resume",
     metavar="FOLDER",
-    help="Of a pool: keep finished classifiers in FOLDER, and go on from there if the same command "
+    help="Keep finished classifiers of a pool in FOLDER, and go on from there if the same command "
     "was stopped. The files are pickles, which can run code when read: use a folder that nobody "
     "else can write to.",
 )
@@ -416,7 +416,7 @@ def _some_rows(training: TrainingTable, seed: int) -> tuple[Any, Any]:
 def fit(table: str, label: str, output: str, **options: Any) -> None:
     """Fit on a labelled TABLE and write a model file.
 
-    TABLE is CSV (also gzipped), Parquet or Excel, - for standard input. All columns that look like
+    TABLE is CSV, JSON, Parquet, Arrow or Excel, - for standard input. All columns that look like
     features are used unless said otherwise. Several classifiers and methods are fitted and pooled
     by default; --method chooses a single one, with one classifier. With --scores the columns are
     the posteriors of a classifier of your own, on rows it was not fitted on.

@@ -119,16 +119,17 @@ def _load(model: str, jobs: int) -> AggregativeQuantifier:
     metavar="FACTOR",
     help="Add the ends of intervals that allow for classes changed by up to this factor.",
 )
-@click.option("--level", default=0.01, help="Fit p-values up to it are poor.")
+@click.option("--level", default=0.01, help="P-value up to which a group is said to fit poorly.")
 @click.option("--fail-on-misfit", is_flag=True, help="Exit with code 1 where a group does not fit.")
 @jobs_option
 @output_options
 @guarded
 def estimate(model: str, table: str, **options: Any) -> None:
-    """Estimate the prevalences of TABLE by MODEL, with intervals.
+    """Estimate the share of each class in TABLE by MODEL, with intervals.
 
-    TABLE is CSV (also gzipped), Parquet or Excel, - for standard input; CSV and Parquet are read in
-    batches and may be larger than memory. Columns are found by name.
+    TABLE is CSV, JSON, Parquet, Arrow or Excel, - for standard input, or a folder or pattern of
+    such files. CSV and Parquet are read in batches and may be larger than memory. Columns are
+    found by name.
     """
     check_outputs((model, table), (options["output"], options["format"]))
     if options["fail_on_misfit"] and not options["check_fit"]:
@@ -318,9 +319,9 @@ def _say_findings(table: pa.Table, correction: str) -> None:
 )
 @guarded
 def report(model: str, table: str, **options: Any) -> None:
-    """Estimate the prevalences of TABLE by MODEL and write one HTML page.
+    """Estimate the share of each class in TABLE by MODEL and write one HTML page.
 
-    TABLE is CSV (also gzipped), Parquet or Excel. The page needs nothing but a browser, and no
+    TABLE is CSV, JSON, Parquet, Arrow or Excel. The page needs nothing but a browser, and no
     network.
     """
     from kdey._display import count_of
@@ -375,8 +376,8 @@ def _digest(path: Path) -> str:
 @click.argument("model", required=False)
 @click.argument("table", required=False)
 @click.option("--history", required=True, help="Parquet file; created by the first period.")
-@click.option("--period", help="Date or whole number of all rows: 2024-05-06, 17.")
-@click.option("--time", help="In its place: the column of dates or times that says the period.")
+@click.option("--period", help="Period of all rows, a date or a whole number: 2024-05-06, 17.")
+@click.option("--time", help="Column of dates or times from which the period of a row follows.")
 @click.option("--every", help="Period that times are cut down to: 1d, 1w, 1mo, 1q, 1y, 6h ...")
 @click.option(
     "--groups", help="Column of groups: a history of each, with a joint chance of alarms."
@@ -386,7 +387,7 @@ def _digest(path: Path) -> str:
 @click.option(
     "--accuracy-below",
     type=float,
-    help="Ring where the accuracy that the classifier is expected to have is below this share.",
+    help="Alarm where the accuracy that the classifier is expected to have is below this share.",
 )
 @click.option(
     "--false-alarms",
@@ -401,7 +402,7 @@ def _digest(path: Path) -> str:
 @click.option(
     "--check-fit/--no-check-fit",
     default=None,
-    help="Ring where the data do not look like a mixture of the training classes. Default: yes.",
+    help="Alarm where the data do not look like a mixture of the training classes. Default: yes.",
 )
 @click.option("--replace", is_flag=True, help="Replace periods that are there.")
 @click.option("--new-model", is_flag=True, help="The model is another one on purpose.")

@@ -223,6 +223,8 @@ def _guard_streams() -> None:
     closed = [descriptor for descriptor in range(3) if not _is_open(descriptor)]
     for _ in closed:
         os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    if sys.stderr is None:  # some libraries write to it without a look
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     if sys.platform == "win32" and 1 not in closed:  # Its console takes text, not bytes.
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors=_without_failure(sys.stdout.errors))

@@ -7,7 +7,6 @@ without being asked for.
 
 from __future__ import annotations
 
-from kdey.datasets.beans import load_beans
 from kdey.datasets.lequa import BagFiles, load_lequa
 from kdey.datasets.loading import (
     Bagged,
@@ -17,6 +16,7 @@ from kdey.datasets.loading import (
     Part,
     Pool,
     Split,
+    load_beans,
     load_dataset,
 )
 from kdey.datasets.registry import names

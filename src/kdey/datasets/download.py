@@ -42,8 +42,6 @@ logger = logging.getLogger(__name__)
 
 #: URL and the file to write; raises OSError where the connection fails.
 Downloader = Callable[[str, Path], None]
-#: Takes one line on each thing done.
-Say = Callable[[str], None]
 #: Names of columns of words, by their number.
 _WORD_COLUMNS = {
     "abalone": {0: "sex"},
@@ -60,12 +58,11 @@ def fetch(
     cache: Path | None = None,
     downloader: Downloader | None = None,
     retries: int = 3,
-    say: Say = lambda line: None,
 ) -> list[Path]:
     """Download a data set into the cache, unless it is there, and return its files.
 
     Checksums are compared with those of the first download. UCI text is turned into a table by a
-    stated recipe; ``say`` receives a line on each step.
+    stated recipe. Each step is logged.
 
     Parameters
     ----------
@@ -75,8 +72,6 @@ def fetch(
         By default the cache directory of the user.
     downloader, retries
         As for :func:`kdey.datasets.download.download`.
-    say : callable
-        Takes one line on each thing done.
 
     Raises
     ------
@@ -88,30 +83,30 @@ def fetch(
     if directory is None:
         raise ModuleNotFoundError("fetching needs the extra data: pip install 'kdey[data]'")
     if not entry.files:
-        say(f"{entry.full_name} comes with scikit-learn: nothing to fetch")
+        logger.info("%s comes with scikit-learn: nothing to fetch", entry.full_name)
         return []
     locations = [locate(file, {"the cache": directory}) for file in entry.files]
     if all(locations):
-        say(f"{entry.full_name} is in the cache")
+        logger.info("%s is in the cache", entry.full_name)
         return [path for _, path in filter(None, locations)]
     if not entry.urls:
         raise FileNotFoundError(missing(entry, entry.files[0], {"the cache": directory}))
     get = partial(download, downloader=downloader, retries=retries)
-    return _fetch(entry, directory, get, say)
+    return _fetch(entry, directory, get)
 
 
-def _fetch(entry: Entry, cache: Path, get: Callable[..., str], say: Say) -> list[Path]:
+def _fetch(entry: Entry, cache: Path, get: Callable[..., str]) -> list[Path]:
     record, checksums = Checksums(cache), {}
     folder = cache / (entry.files[0].path.partition("/")[0] if entry.is_lequa else "downloads")
     downloads = []
     for url in entry.urls:
         target = folder / _file_name(url, entry)
         key = target.relative_to(cache).as_posix()
-        say(f"downloading {url}")
+        logger.info("downloading %s", url)
         checksums[key] = get(url, target, record.known.get(key))
         downloads.append(target)
     try:
-        files = _unpack(entry, downloads, cache, say)
+        files = _unpack(entry, downloads, cache)
     except ValueError:
         # The download is not the data (but an error page, say): its checksum must not be recorded.
         for path in downloads:
@@ -121,7 +116,7 @@ def _fetch(entry: Entry, cache: Path, get: Callable[..., str], say: Say) -> list
         checksums[path.relative_to(cache).as_posix()] = sha256(path)
     for key, checksum in checksums.items():
         if key not in record.known:
-            say(f"sha256 of {key} recorded: {checksum}")
+            logger.info("sha256 of %s recorded: %s", key, checksum)
         record.record(key, checksum)
     return files
 
@@ -225,28 +220,28 @@ def _file_name(url: str, entry: Entry) -> str:
     return last if entry.uci is None else f"uci-{entry.uci}-{last}"
 
 
-def _unpack(entry: Entry, downloads: list[Path], cache: Path, say: Say) -> list[Path]:
+def _unpack(entry: Entry, downloads: list[Path], cache: Path) -> list[Path]:
     """Turn the downloads into the files of the data set, and return these."""
     if entry.recipe is not None:
         target = cache / entry.files[0].path
         convert(entry, entry.recipe, downloads, target)
-        say(f"converted to {entry.files[0].path}: {entry.recipe.words()}")
+        logger.info("converted to %s: %s", entry.files[0].path, entry.recipe.words())
         return [target]
     if entry.is_lequa:  # read from the archives as they are
         for path in downloads:
             _open(path).close()
         return downloads
-    return _extract(entry, downloads[0], cache, say)
+    return _extract(entry, downloads[0], cache)
 
 
-def _extract(entry: Entry, archive: Path, cache: Path, say: Say) -> list[Path]:
+def _extract(entry: Entry, archive: Path, cache: Path) -> list[Path]:
     """Unpack the features of all tweet sets: they come in one archive."""
     with _open(archive) as zipped:
         for member in zipped.namelist():
             if member.endswith(".feature.txt") and ".." not in Path(member).parts:
                 with zipped.open(member) as stream:
                     _copy(stream, cache / Path(member).relative_to(Path(member).anchor))
-    say(f"unpacked {archive.name}")
+    logger.info("unpacked %s", archive.name)
     locations = [locate(file, {"the cache": cache}) for file in entry.files]
     if not all(locations):
         raise ValueError(f"{archive}: does not hold the files of {entry.full_name}")
@@ -346,7 +341,6 @@ def resume(url: str, part: Path) -> None:
     headers = {"Accept-Encoding": "identity"}
     if n_present:
         headers |= {"Range": f"bytes={n_present}-", "If-Range": tag.read_text()}
-    logger.info("%s: opening a connection", url)
     with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT) as response:
         try:
             size = _answered_size(response, n_present, tag)

@@ -7,7 +7,7 @@ with every stage computed once); ``significance`` says what of a difference is c
 """
 
 from kdey.evaluation.contract import TrainingSummary, check_quantifier
-from kdey.evaluation.evaluating import MethodResults, Results, Scorer, evaluate, fit_many, scorer
+from kdey.evaluation.evaluating import MethodResults, Results, evaluate, fit_many
 from kdey.evaluation.protocols import (
     APP,
     NPP,
@@ -54,7 +54,6 @@ __all__ = [
     "PairTest",
     "RandomSearchQ",
     "Results",
-    "Scorer",
     "StageCache",
     "TrainingSummary",
     "average_ranks",
@@ -66,6 +65,5 @@ __all__ = [
     "holm",
     "nemenyi",
     "pooled_wilcoxon",
-    "scorer",
     "wilcoxon",
 ]

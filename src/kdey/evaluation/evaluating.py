@@ -1,4 +1,4 @@
-"""Errors of fitted quantifiers on the bags of a protocol, as results or as a scorer."""
+"""Errors of fitted quantifiers on the bags of a protocol, as results."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from sklearn.utils.validation import _num_samples
 
 from kdey._display import Overview, Progress, bar_column, progress, row_names, text_column
 from kdey._fingerprints import fingerprint
-from kdey.bags import Array, Bags
-from kdey.evaluation.protocols import APP, BagProtocol, LabelledBags, check_protocol, whole_pool
+from kdey.bags import Array
+from kdey.evaluation.protocols import APP, BagProtocol, LabelledBags, check_protocol
 from kdey.matching import Solution, concatenate
 from kdey.metrics import Metric, MetricLike, get_metric
 from kdey.model import Scored
@@ -27,7 +27,7 @@ from kdey.quantifiers.composed import (
     pool_solver,
     read_training,
 )
-from kdey.validation import check_choice, check_same_rows, make_frame, take_rows, training_labels
+from kdey.validation import check_choice, check_same_rows, make_frame, training_labels
 
 #: Drawn instances per batch of bags. It limits memory and paces the progress bar; results do not
 #: depend on it.
@@ -253,78 +253,6 @@ def _common_classes(named: Mapping[str, Any]) -> NDArray[Any]:
         if np.asarray(quantifier.classes_).tolist() != np.asarray(first).tolist():
             raise ValueError(f"quantifiers must agree on the classes, but {name!r} differs")
     return np.asarray(first)
-
-
-@dataclass(frozen=True)
-class Scorer:
-    """A metric with the signature of a scikit-learn scorer; larger is better.
-
-    Created by :func:`scorer`.
-
-    Attributes
-    ----------
-    metric : Metric
-    protocol : protocol or None
-        Draws the bags; None if all instances are one bag.
-    """
-
-    metric: Metric
-    protocol: BagProtocol | None = None
-
-    def __call__(self, estimator: Any, X: Any, y: ArrayLike) -> float:
-        """Return the signed mean of the metric over the bags of ``(X, y)``."""
-        if not hasattr(estimator, "classes_"):
-            raise NotFittedError(
-                f"{type(estimator).__name__} is not fitted: it has no classes_; call fit first"
-            )
-        if self.protocol is None:
-            labelled = whole_pool(y, estimator.classes_)
-        else:
-            labelled = self.protocol.bags(y, classes=estimator.classes_)
-        estimated = _predict_bags(estimator, X, labelled.bags)
-        values = self.metric(labelled.prevalences, estimated, bag_size=labelled.sizes)
-        return self.metric.sign * float(values.mean())
-
-
-def scorer(metric: MetricLike, protocol: BagProtocol | None = None) -> Scorer:
-    """Return ``metric`` as a scorer: ``scorer(estimator, X, y) -> float``, larger is better.
-
-    Errors are returned with a negative sign, so that scikit-learn accepts the scorer as
-    ``scoring``.
-
-    Parameters
-    ----------
-    metric : str, callable or Metric
-        As in :func:`get_metric`.
-    protocol : protocol, optional
-        Draws the bags from ``y``; the score is the mean over the bags. Without a protocol
-        ``(X, y)`` is a single bag, and the score measures performance at one prevalence only.
-
-    Returns
-    -------
-    Scorer
-
-    Notes
-    -----
-    The estimator needs ``classes_`` and either ``predict_bags(X, bags)``, which returns
-    prevalences of shape (n_bags, k), or ``predict(X)``, which returns a prevalence of shape (k,)
-    and is called once per bag.
-    """
-    return Scorer(get_metric(metric), protocol)
-
-
-def _predict_bags(estimator: Any, X: Any, bags: Bags) -> ArrayLike:
-    if hasattr(estimator, "predict_bags"):
-        prevalences: ArrayLike = estimator.predict_bags(X, bags)
-        return prevalences
-    if bags.weights is not None:
-        raise ValueError(
-            f"{type(estimator).__name__} has no predict_bags, so weighted bags cannot be scored; "
-            "use a protocol without weights"
-        )
-    if bags.is_whole:
-        return np.asarray(estimator.predict(X))[None, :]
-    return np.stack([estimator.predict(take_rows(X, bag)) for bag in bags])
 
 
 #: Displays by the name of the plot.

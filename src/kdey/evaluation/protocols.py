@@ -111,13 +111,6 @@ def realised_prevalences(bags: Bags, codes: Codes, n_classes: int) -> Array:
     return np.asarray(mass / mass.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
-def whole_pool(y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
-    """Return the pool labelled ``y`` as a single bag."""
-    codes, known = encode_labels(y, classes)
-    bags = Bags.whole(len(codes))
-    return LabelledBags(bags, realised_prevalences(bags, codes, len(known)), known)
-
-
 def check_draws(n_bags: Any, bag_size: Any, random_state: Any, replace: Any) -> None:
     """Raise ValueError with the name of the parameter that is not allowed, if there is one."""
     check_count(n_bags, "n_bags")

@@ -541,12 +541,6 @@ def find_edges(grid: Mapping[str, list[Any]], best: Mapping[str, Any]) -> dict[s
     return edges
 
 
-def _grid_dicts(param_grid: Any) -> list[dict[str, list[Any]]]:
-    """Return a grid (a mapping, or several) as a list of dicts from names to lists of values."""
-    grids = [param_grid] if isinstance(param_grid, Mapping) else list(param_grid)
-    return [{name: list(values) for name, values in grid.items()} for grid in grids]
-
-
 def _in_words(params: Mapping[str, Any]) -> str:
     """Return parameters as a text for messages."""
     return ", ".join(f"{name}={value!r}" for name, value in params.items()) or "no parameters"

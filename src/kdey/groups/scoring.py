@@ -8,6 +8,7 @@ missing values are left out and counted.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -46,6 +47,7 @@ from kdey.tables.columns import (
     require_names,
     row_number,
 )
+from kdey.tables.features import TableWarning
 from kdey.tables.schema import (
     MISSING,
     Finding,
@@ -229,8 +231,16 @@ class TableScorer:
         return self.model.scorer.feature_names if schema is None else schema.feature_names
 
     def check_columns(self, present: Sequence[str]) -> None:
-        """Raise where a table lacks a column."""
+        """Raise where a table lacks a column; warn where a feature makes the groups."""
         request = self.request
+        known = () if self.scores else set(self._needed or ())
+        for name in filter(known.__contains__, request.names):
+            warnings.warn(
+                f"groups are made by {name!r}, which is a feature of the model: no group can look "
+                f"as training did. Fit without that column (roles={{{name!r}: 'ignored'}})",
+                TableWarning,
+                stacklevel=2,
+            )
         require_names(present, request.names, "key column")
         if request.options.key is not None:
             require_names(present, [request.options.key])

@@ -637,9 +637,8 @@ def calibrate_drift(
         Of past samples, made without their labels.
     prevalences : array-like of shape (n_bags, k)
         What the labels of these samples said, in the order of ``estimates.classes``; the columns
-        of a data frame are matched with them by name. Where all
-        instances were labelled, estimate with ``target="bag"``: the intervals are then about these
-        very instances.
+        of a data frame are matched with them by name. Where all instances were labelled, estimate
+        with ``target="bag"``: the intervals are then about these instances and no others.
     coverage : float in (0, 1]
         Share of the intervals, of all samples and classes, that must cover. One asks for all of
         them; those of label shift miss one in twenty even where nothing drifts.

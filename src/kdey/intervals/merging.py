@@ -631,7 +631,7 @@ def combine_strata(
     seed : int
     effect : float
         How much larger clusters with rows in several strata make the variance, as
-        :func:`crossing_effect` returns it.
+        ``crossing_effect`` returns it.
 
     Returns
     -------

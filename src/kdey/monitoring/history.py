@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from datetime import UTC, date, datetime
 from os import PathLike
 from pathlib import Path
@@ -151,24 +151,12 @@ class MonitorSettings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain values."""
-        return {
-            "false_alarms": self.false_alarms,
-            "bounds": [[b.label, b.side, b.share] for b in self.bounds],
-            "fluctuation": self.fluctuation,
-            "check_fit": self.check_fit,
-            "accuracy_below": self.accuracy_below,
-        }
+        return {**asdict(self), "bounds": [astuple(bound) for bound in self.bounds]}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> MonitorSettings:
         """Return the settings from plain values."""
-        return cls(
-            float(values["false_alarms"]),
-            tuple(Bound(str(label), side, float(share)) for label, side, share in values["bounds"]),
-            float(values["fluctuation"]),
-            bool(values["check_fit"]),
-            None if values["accuracy_below"] is None else float(values["accuracy_below"]),
-        )
+        return cls(**{**values, "bounds": tuple(Bound(*bound) for bound in values["bounds"])})
 
     def __str__(self) -> str:
         """Return the settings in words."""

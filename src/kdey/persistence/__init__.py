@@ -505,9 +505,13 @@ def _foreign(
         return pickle.loads(pickled)
     data = members[f"foreign/{number}.skops"]
     check_skops(data)
-    names = set(_skops().get_untrusted_types(data=data)) - set(TRUSTED)
-    _check_trusted(source, names, trusted)
-    classifier = _skops().loads(data, trusted=[*TRUSTED, *names])
+    skops = _skops()
+    try:
+        classifier = skops.loads(data, trusted=[*TRUSTED])
+    except skops.exceptions.UntrustedTypesFoundException:  # raised before any object is created
+        names = set(skops.get_untrusted_types(data=data)) - set(TRUSTED)
+        _check_trusted(source, names, trusted)
+        classifier = skops.loads(data, trusted=[*TRUSTED, *names])
     _unpack_arrays(classifier)
     check_trees(classifier)
     return classifier

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -136,7 +137,7 @@ class IntervalsDisplay(Display):
                 style: dict[str, Any] = {"color": colour, "ms": size, "mew": 1.6, **hollow}
                 ax.plot(values, places, marker, label=SHARES[name], **style)
         ax.set_yticks(places, [literal_text(row.name) for row in rows])
-        ax.set(xlabel="prevalence", xlim=(-0.01, None), ylim=(-0.7, len(rows) - 0.3))
+        ax.set(xlabel="share", xlim=(-0.01, None), ylim=(-0.7, len(rows) - 0.3))
         label_in_percent(ax.xaxis)
         add_legend_above(ax)
         return self._drawn_on(ax)
@@ -207,7 +208,7 @@ class PrevalenceOverTimeDisplay(DisplayOf[GroupTable]):
         ax: Axes | None = None,
         classes: Sequence[str] | None = None,
     ) -> Self:
-        """Return the display of the bags of ``estimates`` in their order.
+        """Return the display of bags in their order, or by the last key if that is a date.
 
         Parameters
         ----------
@@ -218,8 +219,12 @@ class PrevalenceOverTimeDisplay(DisplayOf[GroupTable]):
         """
         if not len(estimates):
             raise ValueError("there are no estimates to draw")
-        bags = group_table(replace(estimates, keys=None), "bag", "bag")
-        return cls(bags).plot(ax=ax, classes=classes)
+        keys = estimates.keys
+        if keys is not None and keys.columns and isinstance(keys.rows()[0][-1], date):
+            shown = group_table(estimates, time=keys.columns[-1])
+        else:
+            shown = group_table(replace(estimates, keys=None), "bag", "bag")
+        return cls(shown).plot(ax=ax, classes=classes)
 
     def plot(
         self,
@@ -294,7 +299,7 @@ class PrevalenceOverTimeDisplay(DisplayOf[GroupTable]):
             ax.set_xticks(
                 places, [literal_text(moment) for moment in moments], rotation=30, ha="right"
             )
-        ax.set(xlabel=literal_text(self.shown.time), ylabel="prevalence", ylim=(0, None))
+        ax.set(xlabel=literal_text(self.shown.time), ylabel="share", ylim=(0, None))
         label_in_percent(ax.yaxis)
         ax.tick_params(axis="x", labelrotation=30)
 
@@ -430,18 +435,15 @@ class FitCheckDisplay(DisplayOf["FitCheck"]):
         return self._drawn_on(ax, legend=True)
 
 
-@dataclass(eq=False)
-class IdentifiabilityDisplay(Display):
+class IdentifiabilityDisplay(DisplayOf["Identifiability"]):
     """Expected widths of intervals by class, for bags of several sizes.
 
     Made by :meth:`from_report`; needs matplotlib (``pip install 'kdey[plot]'``).
 
     Parameters
     ----------
-    report : Identifiability
+    shown : Identifiability
         The report to draw.
-    bag_sizes : sequence of int
-        One mark per class for each of them.
 
     Attributes
     ----------
@@ -460,12 +462,9 @@ class IdentifiabilityDisplay(Display):
     >>> X, y = load_iris(return_X_y=True)
     >>> report = kdey.identifiability(kdey.KDEyML(bandwidth=0.1).fit(X, y))
     >>> display = kdey.plots.IdentifiabilityDisplay.from_report(report, ax=Figure().subplots())
-    >>> list(display.bag_sizes)
-    [125, 500, 2000]
+    >>> [line.get_label() for line in display.ax_.lines]
+    ['bag of 125', 'bag of 500', 'bag of 2,000']
     """
-
-    report: Identifiability
-    bag_sizes: Sequence[int]
 
     @classmethod
     def from_report(
@@ -475,31 +474,25 @@ class IdentifiabilityDisplay(Display):
         bag_sizes: Sequence[int] | None = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Return the display.
+        """Return the display; see :meth:`plot`."""
+        return cls(report).plot(bag_sizes=bag_sizes, ax=ax)
 
-        Parameters
-        ----------
-        report : Identifiability
-        bag_sizes : sequence of int, optional
-            Default: that of the report, a quarter of it and four times it.
-        ax : matplotlib axes, optional
-            By default a new figure.
+    def plot(self, *, bag_sizes: Sequence[int] | None = None, ax: Axes | None = None) -> Self:
+        """Draw the widths on ``ax`` or a new figure, the widest class on top.
+
+        ``bag_sizes`` are by default that of the report, a quarter of it and four times it.
         """
-        size = report.bag_size
+        report, size = self.shown, self.shown.bag_size
         sizes = (max(1, size // 4), size, 4 * size) if bag_sizes is None else bag_sizes
-        return cls(report, sizes).plot(ax=ax)
-
-    def plot(self, *, ax: Axes | None = None) -> Self:
-        """Draw the widths on ``ax`` or a new figure, the widest class on top."""
-        order = np.argsort(self.report.width(), kind="stable")
+        order = np.argsort(report.width(), kind="stable")
         ax = axes_or_new(ax, (6.4, 1.2 + 0.27 * len(order)))
         places = np.arange(len(order))
-        for number, size in enumerate(self.bag_sizes):
-            widths = self.report.width(size)[order]
+        for number, size in enumerate(sizes):
+            widths = report.width(size)[order]
             colour, marker = COLOURS[number % len(COLOURS)], "os^Dv"[number % 5]
             ax.plot(widths, places, marker, color=colour, label=f"bag of {size:,}")
-        ax.set_yticks(places, [literal_text(self.report.classes[i]) for i in order])
-        ax.set(xlabel=f"expected width of {100 * self.report.confidence:g} % intervals")
+        ax.set_yticks(places, [literal_text(report.classes[i]) for i in order])
+        ax.set(xlabel=f"expected width of {100 * report.confidence:g} % intervals")
         ax.set(xlim=(0, None), ylim=(-0.7, len(order) - 0.3))
         label_in_percent(ax.xaxis)
         add_legend_above(ax)
@@ -556,9 +549,7 @@ class DriftDisplay(DisplayOf["Sensitivity"]):
             draw_band(ax, shown.factors, middle, (shown.low[:, i], shown.high[:, i]), name, number)
         if shown.explained_from is not None and shown.explained_from > 1.0:
             ax.axvline(shown.explained_from, **REFERENCE)
-        ax.set(
-            xlabel="factor by which the classes may have changed", ylabel="prevalence", ylim=(0, 1)
-        )
+        ax.set(xlabel="factor by which the classes may have changed", ylabel="share", ylim=(0, 1))
         label_in_percent(ax.yaxis)
         add_legend_above(ax)
         return self._drawn_on(ax)

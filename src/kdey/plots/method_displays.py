@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
@@ -15,7 +14,6 @@ from kdey.evaluation.significance import CriticalDifference
 from kdey.metrics import absolute_error, get_metric
 from kdey.plots.style import (
     REFERENCE,
-    Display,
     DisplayOf,
     ResultsDisplay,
     axes_or_new,
@@ -205,8 +203,7 @@ def _code(results: Results, label: Any) -> int:
     return int(matches[0])
 
 
-@dataclass(eq=False)
-class ErrorByShiftDisplay(Display):
+class ErrorByShiftDisplay(ResultsDisplay):
     """Mean error over bins of the shift, a line per method.
 
     The shift of a bag is the absolute error between its prevalence and that of training. Made by
@@ -214,8 +211,7 @@ class ErrorByShiftDisplay(Display):
 
     Attributes
     ----------
-    results : Results
-    training_prevalence : array of shape (k,)
+    shown : Results
     ax_, figure_ : matplotlib objects, after :meth:`plot`
 
     See Also
@@ -235,46 +231,36 @@ class ErrorByShiftDisplay(Display):
     >>> display = kdey.plots.ErrorByShiftDisplay.from_results(
     ...     results, q.prevalence_, ax=Figure().subplots()
     ... )
-    >>> display.results is results
+    >>> display.shown is results
     True
     """
 
-    results: Results
-    training_prevalence: Array
-
-    @classmethod
-    def from_results(
-        cls,
-        results: Results,
-        training_prevalence: ArrayLike,
-        *,
-        ax: Axes | None = None,
-        **options: Any,
-    ) -> Self:
-        """Return the display; ``training_prevalence`` is the quantifier's ``prevalence_``."""
-        ordered = in_class_order(training_prevalence, results.classes, "training_prevalence")
-        prevalence = np.asarray(ordered, dtype=np.float64)
-        shape = results.true.shape[1:]
-        if prevalence.shape != shape:
-            raise ValueError(f"training_prevalence must have shape {shape}, got {prevalence.shape}")
-        return cls(results, prevalence).plot(ax=ax, **options)
-
     def plot(
         self,
+        training_prevalence: ArrayLike,
         *,
         ax: Axes | None = None,
         metric: str | None = None,
         methods: Sequence[str] | None = None,
         n_bins: int = 8,
     ) -> Self:
-        """Draw a line per method for a metric of the results (by default their first)."""
+        """Draw a line per method for a metric of the results (by default their first).
+
+        ``training_prevalence`` is the quantifier's ``prevalence_``.
+        """
+        shown = self.shown
+        ordered = in_class_order(training_prevalence, shown.classes, "training_prevalence")
+        prevalence = np.asarray(ordered, dtype=np.float64)
+        shape = shown.true.shape[1:]
+        if prevalence.shape != shape:
+            raise ValueError(f"training_prevalence must have shape {shape}, got {prevalence.shape}")
         ax = axes_or_new(ax, (5.6, 3.8))
-        first = next(iter(next(iter(self.results.methods.values())).errors))
+        first = next(iter(next(iter(shown.methods.values())).errors))
         chosen = first if metric is None else metric
-        shift = absolute_error(self.results.true, self.training_prevalence)
-        names = list(self.results.methods) if methods is None else methods
+        shift = absolute_error(shown.true, prevalence)
+        names = list(shown.methods) if methods is None else methods
         for number, name in enumerate(names):
-            at, means, spread = binned(shift, self.results.errors(chosen, name), n_bins)
+            at, means, spread = binned(shift, shown.errors(chosen, name), n_bins)
             error = spread / np.sqrt(max(len(shift) // n_bins, 1))
             draw_band(ax, at, means, (means - error, means + error), name, number)
         ax.set(xlabel="shift of the bag (absolute error of the training prevalence)")

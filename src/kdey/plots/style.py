@@ -223,9 +223,11 @@ class ResultsDisplay(DisplayOf[Results]):
     """A figure of the results of an evaluation."""
 
     @classmethod
-    def from_results(cls, results: Results, *, ax: Axes | None = None, **options: Any) -> Self:
-        """Return the display, plotted on ``ax`` or a new figure; options as for :meth:`plot`."""
-        return cls(results).plot(ax=ax, **options)
+    def from_results(
+        cls, results: Results, *given: Any, ax: Axes | None = None, **options: Any
+    ) -> Self:
+        """Return the display, plotted on ``ax`` or a new figure; the rest as for :meth:`plot`."""
+        return cls(results).plot(*given, ax=ax, **options)
 
     def plot(self, *args: Any, **options: Any) -> Self:
         """Draw the results on ``ax`` or a new figure."""

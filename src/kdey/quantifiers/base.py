@@ -598,7 +598,7 @@ class BaseQuantifier(BaseEstimator):
             from kdey.tables.schema import similar_labels  # slow to import
 
             for sentence in similar_labels(known):
-                warn(f"y: {sentence}", UserWarning, stacklevel=stacklevel)
+                warn(f"labels: {sentence}", UserWarning, stacklevel=stacklevel)
         return codes, known
 
     def _warn_of_label_columns(

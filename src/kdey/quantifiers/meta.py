@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self, TypeAlias
 
@@ -17,19 +17,17 @@ from sklearn.utils import Tags, check_random_state, indexable
 from sklearn.utils.validation import check_consistent_length
 
 from kdey._display import muted, warn
-from kdey.bags import Array, Bags, Indices
+from kdey.bags import Array, Indices
 from kdey.matching import Solution, combined_solution
-from kdey.metrics import absolute_error
 from kdey.model import (
     AnyModel,
     Combination,
     CombinedModel,
-    CombinedPoints,
     Floats,
     InstanceScorer,
 )
 from kdey.native import run_jobs
-from kdey.posteriors import ClassifierStage, training_clusters
+from kdey.posteriors import training_clusters
 from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin, shares_of, unfitted_on_failure
 from kdey.quantifiers.composed import (
     QuantifierLike,
@@ -37,7 +35,6 @@ from kdey.quantifiers.composed import (
     check_is_quantifier,
     read_training,
 )
-from kdey.rows.histogram import HistogramRows
 from kdey.simplex import check_posteriors, sample_uniform
 from kdey.tables.schema import TableSchema
 from kdey.validation import FewLabelsWarning, check_choice, check_weights, refuse_masked, take_rows
@@ -87,25 +84,9 @@ class WrapperQuantifier(PosteriorsMixin):
         """Return what each member is fitted on; raises ValueError for invalid parameters."""
         raise NotImplementedError
 
-    def _combination(self, classes: NDArray[Any]) -> Combination:
-        """Return how answers are combined."""
-        raise NotImplementedError
-
-    def _completed(
-        self,
-        model: CombinedModel,
-        parts: Sequence[MemberData],
-        codes: Indices,
-        sample_weight: Array | None,
-        X: Any = None,
-        points: CombinedPoints | None = None,
-        clusters: Indices | None = None,
-    ) -> CombinedModel:
-        """Return the model once its members are known, by default as it is.
-
-        ``points`` are those of given posteriors; without them ``X`` has the instances.
-        """
-        return model
+    def _combination(self, parts: Sequence[MemberData], classes: NDArray[Any]) -> Combination:
+        """Return how the answers of members that are fitted on ``parts`` are combined."""
+        return Combination()
 
     @unfitted_on_failure
     def fit(
@@ -137,9 +118,7 @@ class WrapperQuantifier(PosteriorsMixin):
         drawn = training_clusters(clusters, len(codes))
         jobs = [partial(_fit_member, part, "fit", X, weights, drawn) for part in parts]
         members = run_jobs(jobs, self.n_jobs)
-        model = self._model(members, codes, classes, schema)
-        self.model_ = self._completed(model, parts, codes, weights, X, clusters=drawn)
-        return self
+        return self._learn(members, self._combination(parts, classes), codes, classes, schema)
 
     @unfitted_on_failure
     def fit_posteriors(
@@ -169,29 +148,28 @@ class WrapperQuantifier(PosteriorsMixin):
         p = check_posteriors(posteriors, classes=classes)
         check_consistent_length(p, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
-        parts, rule = self._parts(self.quantifier, codes, classes), self._combination(classes)
+        parts = self._parts(self.quantifier, codes, classes)
+        rule = self._combination(parts, classes)
         drawn = training_clusters(clusters, len(codes))
         members = [
             _fit_member(part, "fit_posteriors", rule.member_posteriors(p, number), weights, drawn)
             for number, part in enumerate(parts)
         ]
-        model = self._model(members, codes, classes, None)
-        points = model.points_from_posteriors(p)
-        self.model_ = self._completed(model, parts, codes, weights, points=points)
-        return self
+        return self._learn(members, rule, codes, classes)
 
-    def _model(
+    def _learn(
         self,
         members: Sequence[AnyModel],
+        rule: Combination,
         codes: Indices,
         classes: NDArray[Any],
-        schema: TableSchema | None,
-    ) -> CombinedModel:
+        schema: TableSchema | None = None,
+    ) -> Self:
+        """Make the model of fitted members."""
         scorer: InstanceScorer = self._scorer(schema=schema)
         prevalence = shares_of(codes, None, len(classes))
-        return CombinedModel(
-            classes, prevalence, tuple(members), self._combination(classes), scorer
-        )
+        self.model_ = CombinedModel(classes, prevalence, tuple(members), rule, scorer)
+        return self
 
     def _inner_estimator(self) -> Any:
         return self.quantifier
@@ -252,9 +230,6 @@ class Median(WrapperQuantifier):
         labels = classes[codes]
         return [(clone(quantifier).set_params(**setting), labels, None) for setting in settings]
 
-    def _combination(self, classes: NDArray[Any]) -> Combination:
-        return Combination()
-
 
 @dataclass(frozen=True, eq=False)
 class OneAgainstRest(Combination):
@@ -272,7 +247,7 @@ class OneAgainstRest(Combination):
         positive = np.clip(posteriors[:, number], 0.0, 1.0)
         return np.stack([1.0 - positive, positive], axis=1)
 
-    def combine(self, parts: list[Solution], points: CombinedPoints, bags: Bags) -> Solution:
+    def combine(self, parts: list[Solution]) -> Solution:
         """Return the shares of the positive classes, normalised."""
         positive = np.stack([part.prevalence[:, 1] for part in parts], axis=1)
         total = positive.sum(axis=1, keepdims=True)
@@ -334,14 +309,12 @@ class OneVsAll(WrapperQuantifier):
         check_choice(self.normalisation, "normalisation", _NORMALISATIONS)
         return [(quantifier, codes == i, None) for i in range(len(classes))]
 
-    def _combination(self, classes: NDArray[Any]) -> OneAgainstRest:
+    def _combination(self, parts: Sequence[MemberData], classes: NDArray[Any]) -> OneAgainstRest:
         return OneAgainstRest(self.normalisation)
 
 
 _REDUCTIONS = ("mean", "median")
-_SELECTIONS = ("all", "prevalence", "accuracy", "distribution")
-#: Bins per class of the histograms by which training bags are compared with a bag.
-_BINS = 8
+_SELECTIONS = ("all", "prevalence")
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,48 +324,30 @@ class Votes(Combination):
     Attributes
     ----------
     reduction : {"mean", "median"}
-    selection : {"all", "prevalence", "accuracy", "distribution"}
     n_kept : int
-        How many members a selection for each bag keeps.
-    selected : array of the numbers of the members that are used at all
+        How many members are kept for each bag: those whose training prevalence is closest to a
+        first estimate by all.
     prevalences : array of shape (n_members, k)
         Of the training bags.
-    histograms : array of shape (n_members, k, n_bins) or None
-        Of the posteriors of the training bags.
-    reference_classifier : classifier or None
-        Gives the posteriors by which bags are compared.
     """
 
     reduction: str
-    selection: str
     n_kept: int
-    selected: NDArray[np.int64]
     prevalences: Array
-    histograms: Array | None = None
-    reference_classifier: Any = None
 
-    def combine(self, parts: list[Solution], points: CombinedPoints, bags: Bags) -> Solution:
+    def combine(self, parts: list[Solution]) -> Solution:
         """Return the mean or median of the members that are kept for each bag."""
         votes = np.stack([part.prevalence for part in parts])
-        keep = np.zeros(votes.shape[:2], dtype=np.bool_)
-        keep[self.selected] = True
-        if self.selection == "prevalence":
-            first = self._reduce(votes, keep)
-            keep = self._nearest(np.abs(self.prevalences[:, None, :] - first).sum(axis=2))
-        elif self.histograms is not None and points.posteriors is not None:
-            own = _histograms(points.posteriors, bags)
-            keep = self._nearest(_hellinger(self.histograms, own))
-        return combined_solution(self._reduce(votes, keep), parts)
+        answer = self._reduced(votes)
+        if self.n_kept < len(parts):
+            distance = np.abs(self.prevalences[:, None, :] - answer).sum(axis=2)
+            rank = distance.argsort(axis=0, kind="stable").argsort(axis=0)
+            answer = self._reduced(np.where((rank < self.n_kept)[:, :, None], votes, np.nan))
+        return combined_solution(answer, parts)
 
-    def _nearest(self, distance: Array) -> NDArray[np.bool_]:
-        """Return which members are used for which bag, from distances (n_members, n_bags)."""
-        rank = distance.argsort(axis=0, kind="stable").argsort(axis=0)
-        return np.asarray(rank < self.n_kept)
-
-    def _reduce(self, votes: Array, keep: NDArray[np.bool_]) -> Array:
-        kept = np.where(keep[:, :, None], votes, np.nan)
+    def _reduced(self, votes: Array) -> Array:
         reduce = np.nanmean if self.reduction == "mean" else np.nanmedian
-        merged = reduce(kept, axis=0)
+        merged = reduce(votes, axis=0)
         return np.asarray(merged / merged.sum(axis=1, keepdims=True))
 
 
@@ -413,13 +368,9 @@ class Ensemble(WrapperQuantifier):
         Smallest number of instances of each class in a bag (drawn with replacement if the class
         has fewer).
     reduction : {"mean", "median"}
-    selection : {"all", "prevalence", "accuracy", "distribution"}
+    selection : {"all", "prevalence"}
         Which members are averaged. "prevalence": for each bag, those whose training prevalence is
-        closest to a first estimate by all of them. "accuracy": at ``fit``, those with the smallest
-        absolute error on the training bags of the others. "distribution": for each bag, those
-        whose training bag has the most similar posteriors, by the mean Hellinger distance of
-        histograms; posteriors come from a cross-validated logistic regression, or are those given
-        to ``fit_posteriors`` (Pérez-Gállego, Castaño, Quevedo and del Coz, 2019).
+        closest to a first estimate by all of them.
     n_selected : int, optional
         How many members a selection keeps; default: half of them.
     random_state : int, RandomState or None
@@ -429,8 +380,7 @@ class Ensemble(WrapperQuantifier):
     Attributes
     ----------
     model_ : :class:`~kdey.model.CombinedModel`
-        Its ``combination`` has the prevalences of the training bags, and the numbers of the members
-        that "accuracy" keeps.
+        Its ``combination`` has the prevalences of the training bags.
 
     See Also
     --------
@@ -491,82 +441,12 @@ class Ensemble(WrapperQuantifier):
                 f"n_selected must be at most n_members={self.n_members}, got {self.n_selected}"
             )
 
-    def _combination(self, classes: NDArray[Any]) -> Votes:
-        kept = max(1, self.n_members // 2) if self.n_selected is None else int(self.n_selected)
-        everybody = np.arange(self.n_members)
-        unknown = np.full((self.n_members, len(classes)), np.nan)  # until bags are drawn
-        return Votes(self.reduction, self.selection, kept, everybody, unknown)
-
-    def _completed(
-        self,
-        model: CombinedModel,
-        parts: Sequence[MemberData],
-        codes: Indices,
-        sample_weight: Array | None,
-        X: Any = None,
-        points: CombinedPoints | None = None,
-        clusters: Indices | None = None,
-    ) -> CombinedModel:
-        """Describe the training bags, and select members by their accuracy on those of others."""
-        votes, k = model.combination, model.n_classes
-        assert isinstance(votes, Votes)
-        draws = [np.asarray(rows) for _, _, rows in parts]
-        bags = Bags.from_indices(draws, len(codes))
-        counts = np.stack([np.bincount(codes[draw], minlength=k) for draw in draws])
-        votes = replace(votes, prevalences=counts / counts.sum(axis=1, keepdims=True))
-        if self.selection == "distribution":
-            if points is None:
-                stage = self._reference_stage(model.table_schema)
-                fitted = stage.fit(
-                    *(X, codes, model.classes, sample_weight, self.n_jobs), clusters=clusters
-                )
-                posteriors: Floats = fitted.training.required()
-                votes = replace(votes, reference_classifier=fitted.classifier)
-            else:
-                posteriors = points.posteriors
-            votes = replace(votes, histograms=_histograms(posteriors, bags))
-        if self.selection == "accuracy":
-            known = model.points(X) if points is None else points
-            votes = replace(votes, selected=_most_accurate(model, votes, known, bags))
-        return replace(model, combination=votes)
-
-    def _reference_stage(self, schema: TableSchema | None) -> ClassifierStage:
-        """Return the classifier by which bags are compared, with its folds."""
-        from sklearn.linear_model import LogisticRegression  # slow to import
-
-        classifier: Any = LogisticRegression(max_iter=1000)
-        if schema is not None:
-            from kdey.tables.features import prepare, reading_tables
-
-            classifier = reading_tables(prepare(classifier, schema.kinds), schema)
-        return ClassifierStage(classifier, 5, 0)
-
-
-def _most_accurate(
-    model: CombinedModel, votes: Votes, points: CombinedPoints, bags: Bags
-) -> NDArray[np.int64]:
-    """Return the members with the smallest error on the training bags of the others."""
-    errors = np.stack(
-        [
-            absolute_error(votes.prevalences, member.solver(part)(bags).prevalence)
-            for member, part in zip(model.members, points.parts, strict=True)
-        ]
-    )
-    np.fill_diagonal(errors, 0.0)  # a member is not judged by its own training bag
-    best = np.argsort(errors.sum(axis=1), kind="stable")[: votes.n_kept]
-    return np.sort(best)
-
-
-def _histograms(posteriors: NDArray[np.floating], bags: Bags) -> Array:
-    """Return the histograms of each bag, one per class, shape (n_bags, k, n_bins)."""
-    codes = np.minimum((np.asarray(posteriors) * _BINS).astype(np.int64), _BINS - 1)
-    return HistogramRows(codes, _BINS, cumulative=False).mean(bags).reshape(len(bags), -1, _BINS)
-
-
-def _hellinger(members: Array, bags: Array) -> Array:
-    """Return the Hellinger distance of histograms, averaged over classes, (n_members, n_bags)."""
-    differences = np.sqrt(members)[:, None] - np.sqrt(bags)
-    return np.asarray(np.sqrt((differences**2).sum(axis=3)).mean(axis=2))
+    def _combination(self, parts: Sequence[MemberData], classes: NDArray[Any]) -> Votes:
+        kept = self.n_members
+        if self.selection == "prevalence":
+            kept = max(1, kept // 2) if self.n_selected is None else int(self.n_selected)
+        shares = np.stack([(labels[:, None] == classes).mean(axis=0) for _, labels, _ in parts])
+        return Votes(self.reduction, kept, shares)
 
 
 class TrainingPrevalence(BaseQuantifier):

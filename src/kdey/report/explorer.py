@@ -45,6 +45,8 @@ _LEVEL = 0.05
 ALARM_LEVEL = 0.01
 #: Least standard error of a share: intervals at zero or one may have no width.
 _LEAST_ERROR = 0.004
+#: The part of all intervals over time, those of small rows aside, that a panel has room for.
+_IN_VIEW = 0.98
 #: Ends of axes, in tenths of a per cent.
 _ENDS = (10, 20, 40, 60, 80, 100, 200, 300, 400, 500, 600, 800, 1000)
 _DEFAULT_CONFIDENCE = 0.95
@@ -69,6 +71,11 @@ class Changes(NamedTuple):
     before: Array
     since: Array
     clear: Any
+
+    @property
+    def moved(self) -> Array:
+        """By how much shares have clearly changed; zero where they have not."""
+        return np.where(self.clear, self.since - self.before, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,10 +192,16 @@ class Explorer:
         return f"The page has {' and '.join(parts)}; the files below have all." if parts else ""
 
     def ends(self, label: int) -> tuple[int, int]:
-        """Return the ends of the axes of shares and of lines over time, in tenths of a per cent."""
-        over_time = self.series[:, label]
+        """Return the ends of the axes of shares and of lines over time, in tenths of a per cent.
+
+        Lines would lie flat if the widest intervals, which are those of a few records, had room.
+        """
+        over_time = self.series[np.logical_not(self.small), label]
+        highs = over_time[..., 2][np.isfinite(over_time[..., 2])]
+        known = [np.quantile(highs, _IN_VIEW, method="higher")] if len(highs) else []
         more = [share for (_, code), ends in self.bounds.items() if code == label for share in ends]
-        return _end(self.shares[:, label]), _end(np.append(over_time.ravel(), more))
+        lines = np.concatenate([over_time[..., 0].ravel(), known, more])
+        return _end(self.shares[:, label]), _end(lines)
 
     def knows(self, name: str) -> bool:
         """Return whether any row has a share of a name."""
@@ -239,13 +252,7 @@ class Explorer:
         if not change.clear[row, label]:
             return ""
         since = self.times[change.place[row, label]]
-        return f"{_signed(self._moved(row, label))} since {since}"
-
-    def _moved(self, row: int, label: int) -> float:
-        """Return by how much a share has clearly changed, in tenths of a per cent; else zero."""
-        change = self.changes
-        clear = change.clear[row, label]
-        return 1000 * float(change.since[row, label] - change.before[row, label]) if clear else 0.0
+        return f"{_signed(1000 * change.moved[row, label])} since {since}"
 
     def _bounds(self, row: int, label: int) -> list[int]:
         return [round(1000 * share) for share in self.bounds.get((row, label), [])]
@@ -274,7 +281,7 @@ class Explorer:
             "series": _tenths(np.moveaxis(self.series[kept], -1, -2)),
             "counts": [list(self.counts[row]) for row in rows] if len(self.counts) else [],
             "changes": [[self._change(row, label) for label in picked] for row in rows],
-            "moved": [[round(self._moved(row, label)) for label in picked] for row in rows],
+            "moved": np.rint(1000 * self.changes.moved[kept]).astype(int).tolist(),
             "marks": [[self.marks.get((row, c), []) for c in picked] for row in rows],
             "bounds": [[self._bounds(row, label) for label in picked] for row in rows],
         }
@@ -405,8 +412,8 @@ def explore_groups(table: GroupTable, totals: GroupTable, focus: str | None = No
     if not len(times):
         series = np.empty((len(totals.groups), len(classes), 0, 3))
     changes = clearest_changes(series, counts, table.confidence)
-    flags, notes = _flags_and_notes(groups, changes.clear.any(axis=1))
     chosen = _focus(shares[..., 0], changes) if focus is None else classes.index(focus)
+    flags, notes = _flags_and_notes(groups, _moved_most(changes, classes))
     return Explorer(
         "groups",
         ", ".join(totals.by),
@@ -434,7 +441,7 @@ def _marked(changes: Changes) -> dict[tuple[int, int], list[int]]:
 
 def _focus(shares: Array, changes: Changes) -> int:
     """Return the class that changes most clearly, or differs most; of two, the rarer."""
-    moved = np.where(changes.clear, np.abs(changes.since - changes.before), 0.0).max(axis=0)
+    moved = np.abs(changes.moved).max(axis=0)
     known = np.nan_to_num(shares)
     spread = known.max(axis=0) - known.min(axis=0)
     best = (moved if moved.any() else spread).round(3)
@@ -442,8 +449,14 @@ def _focus(shares: Array, changes: Changes) -> int:
     return min(range(len(best)), key=lambda code: (-best[code], means[code]))
 
 
+def _moved_most(changes: Changes, classes: Sequence[str]) -> list[str]:
+    """Return which class of each row has clearly changed, and most; empty where none has."""
+    moved = np.abs(changes.moved).round(6)
+    return [classes[int(row.argmax())] if row.any() else "" for row in moved]
+
+
 def _flags_and_notes(
-    series: Sequence[Sequence[Group]], changed: Sequence[bool]
+    series: Sequence[Sequence[Group]], changed: Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """Return why each series needs a look, and what else is to say of it.
 
@@ -462,7 +475,7 @@ def _flags_and_notes(
         poor = bool(alarms and (len(groups) == 1 or chance * len(series) <= _LEVEL))
         if poor or chance > _LEVEL:
             del counted[POOR_FIT]
-        found = ["changed"] * bool(moved) + [plain_status(POOR_FIT)] * poor
+        found = [f"“{moved}” changed"] * bool(moved) + [plain_status(POOR_FIT)] * poor
         flags.append("; ".join(found))
         notes.append("; ".join(_counted(part, n, len(groups)) for part, n in counted.items()))
     return flags, notes

@@ -85,7 +85,7 @@ def page_of(report: Report) -> Page:
     findings = _findings(report)
     return Page(
         title=report.title,
-        question=question(report.estimate, report.shown_groups),
+        question=question(report.estimate, report.shown_groups, report.focus),
         headline=_headline(report, findings),
         facts=_facts(report),
         findings=findings,

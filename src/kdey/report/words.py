@@ -65,7 +65,7 @@ _MOST_FINDINGS = 5
 _WIDE = 0.2
 
 
-def question(estimate: Estimate | None, groups: GroupTable | None) -> str:
+def question(estimate: Estimate | None, groups: GroupTable | None, focus: str | None = None) -> str:
     """Return what was asked, in a sentence."""
     if estimate is not None:
         records, n_classes = f"{estimate.size:,} records", len(estimate.classes)
@@ -73,7 +73,12 @@ def question(estimate: Estimate | None, groups: GroupTable | None) -> str:
         total = sum(group.n for group in groups.groups) if groups is not None else 0
         records = f"{total:,} records"
         n_classes = len(groups.classes) if groups is not None else 0
-    keys = f", by {listed(groups.by)}" if groups is not None else ""
+    keys = ""
+    if groups is not None:
+        names = [groups.calendar.noun or n if n == groups.time else n for n in groups.by]
+        keys = f", by {listed(names)}"
+    if focus is not None:
+        return f"What share of {records} is “{focus}”{keys}?"
     return f"What share of {records} belongs to each of {n_classes} classes{keys}?"
 
 
@@ -300,10 +305,11 @@ def change_withstands_drift(periods: Estimates) -> list[str]:
 def _stands(conclusion: str, factor: float) -> str:
     if np.isinf(factor):
         return f"The conclusion that {conclusion} stands however the classes themselves changed."
+    digits = 2 if factor >= 1.1 else 3  # a factor of 1 would say nothing
     return (
         f"The conclusion that {conclusion} stands unless the classes themselves have changed, some "
-        f"kinds of their records having become more or less common by a factor of {factor:.2g} or "
-        "more."
+        f"kinds of their records having become more or less common by a factor of "
+        f"{max(factor, 1.01):.{digits}g} or more."
     )
 
 
@@ -414,7 +420,9 @@ def _misfits(explorer: Explorer, table: GroupTable) -> list[Highlight]:
                 links,
             )
         ]
-    return [Highlight(f"{text}: their shares may be wrong by more than the intervals say.", links)]
+    whose = "their" if len(rows) > 1 else "its"
+    text = f"{text}: {whose} shares may be wrong by more than the intervals say."
+    return [Highlight(text, links)]
 
 
 def change_findings(explorer: Explorer, focus: str | None = None) -> list[Highlight]:
@@ -422,7 +430,7 @@ def change_findings(explorer: Explorer, focus: str | None = None) -> list[Highli
     if len(explorer.times) < 2:
         return []
     change, names = explorer.changes, explorer.classes
-    moved = np.where(change.clear, change.since - change.before, 0.0)
+    moved = change.moved
     if focus is not None and focus in names:
         moved = moved * (np.array(names) == focus)
     # Of two classes that change by as much, that in focus is named.

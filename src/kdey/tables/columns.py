@@ -35,12 +35,16 @@ if TYPE_CHECKING:
 MISSING = ("NA", "N/A", "NaN", "null", "None")
 
 _MISSING = frozenset(["", *(text.lower() for text in MISSING)])
-#: Python would read "1_000", "infinity" and digits of other scripts too.
+_OTHER_MARK = {".": ",", ",": "."}
+#: Python would read "1_000", "infinity" and digits of other scripts too. Thousands may be parted
+#: where the decimal mark follows: 1.234 alone is one number in Berlin and another one in London.
 _NUMBER = {
     mark: re.compile(
-        rf"[+-]?(?:\d+(?:{re.escape(mark)}\d*)?|{re.escape(mark)}\d+)(?:[eE][+-]?\d+)?", re.ASCII
+        rf"[+-]?(?:\d+(?:[{mark}]\d*)?|[{mark}]\d+|\d{{1,3}}(?:[{other}]\d{{3}})+[{mark}]\d+)"
+        r"(?:[eE][+-]?\d+)?",
+        re.ASCII,
     )
-    for mark in (".", ",")
+    for mark, other in _OTHER_MARK.items()
 }
 _INFINITE = re.compile(r"([+-]?)inf(?:inity)?", re.IGNORECASE)
 
@@ -57,11 +61,12 @@ def parse_number(text: str, decimal: str = ".") -> float | None:
     ----------
     text : str
     decimal : {".", ","}
-        The decimal mark. The other one makes a text that is no number: thousands are not parted.
+        The decimal mark. The other one may part thousands in front of it, as in "1,234.5"; "1,234"
+        is no number.
     """
     stripped = text.strip()
     if _NUMBER[decimal].fullmatch(stripped):
-        return float(stripped.replace(",", "."))
+        return float(stripped.replace(_OTHER_MARK[decimal], "").replace(",", "."))
     if stripped.lower() in _MISSING:
         return float("nan")
     infinite = _INFINITE.fullmatch(stripped)
@@ -446,7 +451,7 @@ def numbers(
         odd = [text.strip() for text in texts if isinstance(text, str)]
         raise ValueError(
             f"column {column.name!r} must hold numbers, but {first_text(column, first, decimal)}"
-            f"{_cure(odd)}"
+            f"{cure(odd)}"
         )
     return np.array(values, dtype=dtype)
 
@@ -454,7 +459,7 @@ def numbers(
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:([,.'\s\u2019])\d{3})(?:\1\d{3})*(?:[.,]\d+)?")
 
 
-def _cure(odd: Sequence[str]) -> str:
+def cure(odd: Sequence[str]) -> str:
     """Return what to do about texts in a column of numbers."""
     if not odd:
         return ""

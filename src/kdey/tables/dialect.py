@@ -54,8 +54,8 @@ _MARKS = (
 _NOT_WINDOWS = frozenset(b"\x81\x8d\x8f\x90\x9d")
 #: The line by which Excel announces a separator.
 _ANNOUNCEMENT = re.compile(r"sep=(.)\r?\n")
-_WITH_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
-_WITH_POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
+_WITH_COMMA = re.compile(r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+),\d+(?:[eE][+-]?\d+)?")
+_WITH_POINT = re.compile(r"[+-]?(?:\d*|\d{1,3}(?:,\d{3})+)\.\d+(?:[eE][+-]?\d+)?")
 #: A comma as decimal mark, or between thousands: nobody can tell.
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
 

@@ -27,6 +27,7 @@ from kdey.tables.columns import (
     as_frame,
     canonical_column,
     canonical_text,
+    cure,
     day_numbers,
     finite_numbers,
     first_text,
@@ -716,9 +717,8 @@ def _guess_texts(column: Series, decimal: str, first: RowNumbers, row_hashes: Ro
         if 2 * spelt > len(present):
             odd = [text.strip() for text in distinct if parse_number(text, decimal) is None]
             raise ValueError(
-                f"column {column.name!r} holds numbers, but {first_text(column, first, decimal)}: "
-                f"correct the value, make it empty if it is missing or say so where a file is read "
-                f"(missing_values={odd[:4]!r}), leave "
+                f"column {column.name!r} holds numbers, but "
+                f"{first_text(column, first, decimal)}{cure(odd)}, leave "
                 f"the column out ({_left_out(str(column.name))}), or take it for categories "
                 f"(types={{{str(column.name)!r}: 'category'}})"
             )
