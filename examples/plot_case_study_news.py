@@ -78,7 +78,7 @@ true = {forum: float(np.mean(fields[rows] == "science")) for forum, rows in draw
 # Counting, and kdey
 # ------------------
 # The quantifier learns from the posteriors of the 3,000 sorted posts. ``classify_and_count`` is the
-# share of the classifier's decisions. Each estimate has limits, and a status by a check of its fit.
+# share of the classifier's decisions. Each estimate has an interval, and a status by a check.
 
 quantifier = EMQ(calibration="bcts").fit_posteriors(
     scores("training_posteriors"), stored["training_fields"]
@@ -90,8 +90,8 @@ print(plain[["classify_and_count", "estimate", "low", "high", "status"]].round(3
 
 # %%
 # "Poor fit" is a warning: these posts do not look like a mixture of the training posts. Newer posts
-# differ from older ones everywhere, and so does electronics. The limits hold only if nothing but
-# the prevalences has changed, so a warning is a reason to look.
+# differ from older ones everywhere, and so does electronics. The intervals are right only if
+# nothing but the shares has changed, so a warning is a reason to look.
 #
 # A hundred labels per forum
 # --------------------------
@@ -113,13 +113,13 @@ print(table.loc["E", "verdict"])
 
 # %%
 # The labels find what is wrong: in two of the forums D to F they contradict label shift. The
-# prediction-powered estimate does not rest on it. Its limits are wider than those of kdey without
-# labels, which are sure of something false. In five forums they are narrower than those of the
-# labels alone; in E, where the classifier errs most, it does not help.
+# prediction-powered estimate does not rest on it. Its intervals are wider than those of kdey
+# without labels, which are sure of something false. In five forums they are narrower than those
+# of the labels alone; in E, where the classifier errs most, it does not help.
 #
 # The decision
 # ------------
-# A desk is closed where the share is below a fifth for sure: where the upper limit is.
+# A desk is closed where even the upper end of the interval is below a fifth.
 
 methods = {
     "counting": plain["classify_and_count"],
@@ -138,8 +138,8 @@ print("closed by mistake:", wrongly_closed)
 # %%
 # What to read off
 # ----------------
-# Counting closes two desks that it should keep. kdey without labels closes one of them, with limits
-# that exclude the truth; the warning about the fit stood beside them, as it did in most other
+# Counting closes two desks that it should keep. kdey without labels closes one of them, with an
+# interval that excludes the truth; the warning about the fit stood beside it, as in most other
 # forums. With labels no desk is closed by mistake. But the desks of A and D stay too, which could
 # be closed: 100 labels cannot tell their shares from a fifth. ``kdey.plan_labels`` says how many
 # could, and of which posts. Until then the company knows what it does not know.

@@ -5,7 +5,7 @@ Causes of death by region
 Where deaths are not certified, relatives answer a questionnaire about symptoms ("verbal autopsy")
 and a model reads a cause from the answers. Health planners do not need the cause of each death;
 they need the share of each cause in each region. The model was trained on deaths in hospitals,
-where the mix of causes is another one, and a region has few deaths: limits matter as much as
+where the mix of causes is another one, and a region has few deaths: intervals matter as much as
 estimates.
 
 Causes, symptoms and regions are made up in this script; they resemble such data in shape only.

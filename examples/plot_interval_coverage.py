@@ -2,7 +2,7 @@
 Do the intervals hold what they promise?
 ========================================
 
-A 95 % interval should hold the true prevalence of the population in 95 of 100 repetitions:
+A 95 % interval should contain the true share of the population in 95 of 100 repetitions:
 training set drawn anew, bag drawn anew. Where the population is known that can be tried. Two
 things are uncertain, the bag and the templates, which few training labels leave uncertain too. A
 bootstrap of the bag alone leaves out the second.
@@ -51,7 +51,7 @@ for _ in range(60):
 
 
 def coverage(estimates):
-    """Return how often the limits hold the truth, over classes and repetitions."""
+    """Return how often the intervals contain the truth, over classes and repetitions."""
     return np.mean([(e.low <= TRUE) & (e.high >= TRUE) for e in estimates])
 
 

@@ -62,7 +62,7 @@ print(f"wrong, templates taken for granted: {naive.low[wrong]:.3f} to {naive.hig
 # What to read off
 # ----------------
 # The judge itself says that less than a quarter of the new answers are wrong (dashed); the truth
-# is 40 % (line). The limits hold the truth at every number of labels. With 50 they say that
+# is 40 % (line). The intervals contain the truth at every number of labels. With 50 they say that
 # nothing can be said; with 200 they exclude the judge's own count. The 5,000 scores were never
 # the scarce thing. The orange bar takes the templates for granted: it is several times narrower
 # than 200 labels allow, and only luck keeps it honest.
@@ -76,7 +76,7 @@ ax.axhline(new[wrong], color="black", linewidth=1, label="truth")
 counted = estimates[200].classify_and_count[wrong]
 ax.axhline(counted, color="black", linestyle="--", linewidth=1, label="the judge, counted")
 ax.vlines(range(5), low, high, color="#0072B2", linewidth=5, alpha=0.5)
-ax.plot(range(5), middle, "o", color="#0072B2", label="estimate, 95 % limits")
+ax.plot(range(5), middle, "o", color="#0072B2", label="estimate, 95 % interval")
 ax.vlines(2.18, naive.low[wrong], naive.high[wrong], color="#D55E00", linewidth=3)
 ax.plot([2.18], naive.estimate[[wrong]], ".", color="#D55E00", label="templates taken for granted")
 ax.set_xticks(range(5), sizes)

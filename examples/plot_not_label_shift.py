@@ -18,7 +18,6 @@ from sklearn.linear_model import LogisticRegression
 
 from kdey import CC, PCC, KDEyML
 from kdey.diagnostics import FitChecker
-from kdey.evaluation import fit_many
 
 # %%
 # A population
@@ -42,7 +41,7 @@ methods = {
     "PCC": PCC(classifier),
     "KDEy-ML": KDEyML(classifier, random_state=0),
 }
-fitted = fit_many(methods, X, ill)
+fitted = {name: method.fit(X, ill) for name, method in methods.items()}
 checker = FitChecker.fit(fitted["KDEy-ML"])
 
 # %%

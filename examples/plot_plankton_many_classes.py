@@ -67,7 +67,7 @@ print(f"{found:.0%} of the 30 worst pictures of August are of the unknown taxon"
 # %%
 # What to read off
 # ----------------
-# Left: May, taxon by taxon. The limits meet the diagonal, from taxa that are a seventh of the
+# Left: May, taxon by taxon. The intervals meet the diagonal, from taxa that are a seventh of the
 # haul to those that are not in it, although each was about 3 % of training. Right: how well
 # single pictures fit, as local p-values, which are spread evenly where all is well. August has a
 # heap at zero: too many pictures that no known taxon explains.
@@ -77,7 +77,7 @@ true = np.bincount(seen, minlength=K) / len(may)
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
 left.plot([0, true.max()], [0, true.max()], color="#999999", linewidth=1)
 left.vlines(true, estimate.low, estimate.high, color="#0072B2", linewidth=3, alpha=0.4)
-left.plot(true, estimate.estimate, "o", color="#0072B2", ms=5, label="estimate, 95 % limits")
+left.plot(true, estimate.estimate, "o", color="#0072B2", ms=5, label="estimate, 95 % interval")
 left.plot(true, estimate.classify_and_count, "D", color="#D55E00", mfc="none", label="counted")
 left.set(xlabel="true share", ylabel="estimated share", title="May: 32 taxa, 900 pictures")
 left.legend(frameon=False, loc="lower right")

@@ -5,7 +5,7 @@ Sentiment by week
 How did the mood of posts about a product move over half a year, and what did an outage do to it?
 A classifier was trained once, on posts in which the three moods were equally frequent. It errs on
 some posts, so counting its decisions pulls every week towards that even mix. ``predict_groups``
-estimates the mix of each week, with limits.
+estimates the mix of each week, with intervals.
 
 The posts are made up in this script: a few words each, drawn from lists.
 """

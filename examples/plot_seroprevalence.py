@@ -5,7 +5,7 @@ Seroprevalence with an imperfect test
 A survey tests 1,500 people for antibodies. The test is good but not perfect: on 120 people known
 to be infected it found 103, on 400 known not to be it was wrong on 6. When few people were
 infected, most positives of the survey are false ones, and the honest answer may be "between none
-and 2 %". Textbook corrections give negative shares or limits there. The same machinery that
+and 2 %". Textbook corrections give negative shares or intervals there. The same machinery that
 estimates classes from scores handles it: the test is a classifier with two outcomes, the two
 panels are its training set.
 
@@ -41,15 +41,15 @@ test = ACC().fit_posteriors(panel[:, ::-1], known)
 
 
 def survey(positives, size=1500):
-    """Return the estimated share of infected people, with limits."""
+    """Return the estimated share of infected people, with its interval."""
     found = test.estimate_posteriors(results(size - positives, positives)[:, ::-1])
     return found.estimate[0], found.low[0], found.high[0]
 
 
-print("infected: {:.3f}, 95 % limits {:.3f} to {:.3f}".format(*survey(40)))
+print("infected: {:.3f}, 95 % interval {:.3f} to {:.3f}".format(*survey(40)))
 
 # %%
-# With rates from a leaflet, and no panels, there is an answer too, but no limits for the test's
+# With rates from a leaflet, and no panels, there is an answer too, but no interval for the test's
 # own errors.
 
 known_rates = ACC.from_rates(sensitivity=103 / 120, specificity=394 / 400)
@@ -66,7 +66,7 @@ counts = np.arange(0, 151, 5)
 middle, low, high = np.array([survey(int(count)) for count in counts]).T
 textbook = (counts / 1500 - 6 / 400) / (103 / 120 - 6 / 400)
 fig, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
-ax.fill_between(counts, low, high, color="#0072B2", alpha=0.2, label="95 % limits")
+ax.fill_between(counts, low, high, color="#0072B2", alpha=0.2, label="95 % interval")
 ax.plot(counts, middle, color="#0072B2", label="estimate")
 ax.plot(
     counts, counts / 1500, color="black", linestyle="--", linewidth=1, label="share of positives"

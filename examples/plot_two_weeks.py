@@ -5,8 +5,8 @@ Did anything change since last week?
 A classifier sorts support tickets. Its owner watches the shares of the five queues and wants to
 know after each week: is the change real, and is the classifier still looking at the kind of
 tickets that it was trained on? ``difference`` answers the first question. Both weeks are judged
-by the same templates, so what is wrong with them cancels in part, and the limits of the
-difference are narrower than those of the two weeks suggest. ``check_fit`` answers the second.
+by the same templates, so what is wrong with them cancels in part, and the interval of the
+difference is narrower than those of the two weeks suggest. ``check_fit`` answers the second.
 
 The tickets are made up in this script: points in eight dimensions, a cloud per queue.
 """
@@ -56,7 +56,7 @@ for number, week in enumerate(weeks, start=1):
 # %%
 # What to read off
 # ----------------
-# Left: the limits of the two weeks overlap for every queue, and one might think that nothing
+# Left: the intervals of the two weeks overlap for every queue, and one might think that nothing
 # happened. Right: those of the difference do not hold zero for returns and billing, and do for
 # the other queues. Crosses are the truth. The third week is not drawn: its check says not to
 # believe an estimate of it.

@@ -37,7 +37,7 @@ def judge(outputs: list[str]) -> None:
     rows = [line.split() for line in estimate.splitlines()[2:7]]
     low, high, counted = (np.array([row[at] for row in rows], float) for at in (2, 3, 4))
     truth = np.array([2, 2, 10, 80, 6]) / 100
-    assert "1,200 instances" in estimate
+    assert "1,200 items" in estimate
     assert ((low <= truth) & (truth <= high)).all()
     assert counted[3] < low[3]
     assert months.count("poor fit") == 1

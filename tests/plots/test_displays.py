@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
@@ -118,6 +119,21 @@ def test_one_series_at_a_time() -> None:
     assert ax.get_title() == "York"
     with pytest.raises(ValueError, match="classes has 'z'"):
         PrevalenceOverTimeDisplay.from_results(rows_over([1]), "t", classes=["z"])
+
+
+def test_groups_over_time_draw_themselves_by_series() -> None:
+    """Towns one after the other on one line, as bags 0 to 5, would show jumps where towns end."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 90)
+    frame = pd.DataFrame({"x": rng.normal(size=180) + 2 * (y == "b")})
+    labels = {"city": ["York", "Leeds"] * 90, "day": pd.to_datetime(["2026-01-05"] * 180)}
+    labels["day"] += pd.to_timedelta(np.arange(180) % 3 * 7, unit="D")
+    groups = (
+        CC().fit(frame, y).predict_groups(frame.assign(**labels), by="city", time="day", every="1w")
+    )
+    display = groups.plot()
+    titles = [ax.get_title() for ax in display.figure_.axes if ax.axison]
+    assert titles == ["Leeds", "York"]
 
 
 def test_calibration(fitted: dict[str, Any]) -> None:

@@ -183,6 +183,8 @@ def test_rows_are_picked_sorted_and_searched(watched: Watched, tmp_path: Path) -
     assert rows()[0] == "2"
     page.locator("#groups .sort").select_option("name")
     assert rows() == list("01234567")
+    page.locator("#groups .sort").select_option("flag")
+    assert rows() == ["2", "7", "6", "4", "3", "1", "0", "5"], "as Python sorts them"
     page.locator("#groups .find").fill("TOWN 3")
     assert rows() == ["3"]
     assert page.locator("#groups .count").inner_text() == "(1 of 8 rows)"

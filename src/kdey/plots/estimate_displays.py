@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -207,7 +208,7 @@ class PrevalenceOverTimeDisplay(DisplayOf[GroupTable]):
         ax: Axes | None = None,
         classes: Sequence[str] | None = None,
     ) -> Self:
-        """Return the display of the bags of ``estimates`` in their order.
+        """Return the display of bags in their order, or by the last key if that is a date.
 
         Parameters
         ----------
@@ -218,8 +219,12 @@ class PrevalenceOverTimeDisplay(DisplayOf[GroupTable]):
         """
         if not len(estimates):
             raise ValueError("there are no estimates to draw")
-        bags = group_table(replace(estimates, keys=None), "bag", "bag")
-        return cls(bags).plot(ax=ax, classes=classes)
+        keys = estimates.keys
+        if keys is not None and keys.columns and isinstance(keys.rows()[0][-1], date):
+            shown = group_table(estimates, time=keys.columns[-1])
+        else:
+            shown = group_table(replace(estimates, keys=None), "bag", "bag")
+        return cls(shown).plot(ax=ax, classes=classes)
 
     def plot(
         self,
