@@ -153,7 +153,8 @@ test-oldest:
 	$(VENV)-oldest/bin/python -m pip install --quiet --upgrade pip packaging
 	$(VENV)-oldest/bin/python scripts/versions.py > $(VENV)-oldest/constraints.txt
 	$(VENV)-oldest/bin/python -m pip install --quiet --constraint $(VENV)-oldest/constraints.txt --editable ".[test]"
-	$(VENV)-oldest/bin/python -m pytest -W ignore::DeprecationWarning --numprocesses $(WORKERS)
+	$(VENV)-oldest/bin/python -m pytest -W ignore::DeprecationWarning -W ignore::FutureWarning \
+		--numprocesses $(WORKERS)
 
 test-newest:
 	$(NEWEST) -m venv --clear $(VENV)-newest
