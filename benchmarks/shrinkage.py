@@ -11,7 +11,7 @@ the error of the templates is a part of what limits must cover. Of every table w
 * the median of kappa, whether its 90 % interval holds the true value, and whether groups were
   told apart.
 
-``--kinds`` draws other tables, of 30 groups, half of 15 and half of 60 instances, on three sets:
+``--kinds`` draws other tables, of 30 groups, half of 15 and half of 60 instances, on ``--sets``:
 equal groups, groups that differ, groups whose share goes with their size, and groups that are alike
 but for four *moderate* outliers (two standard errors off in a random class) and a *far* one (85 %
 of it is of the rarest class). Of each we keep how often intervals cover and how wide they are, by
@@ -70,7 +70,12 @@ MEANS = (
 KINDS_FILE, KINDS_SUMMARY = RAW / "outliers.jsonl", RESULTS / "outliers.csv"
 FLAGS_FILE, FLAGS_SUMMARY = RAW / "outlier_flags.jsonl", RESULTS / "outlier_flags.csv"
 FLAGS = ("far flagged", "other flagged", "alike")
-KINDS_SETS = ("uci-multi/academic-success", "uci-extra/page-blocks", "uci-binary/spambase")
+KINDS_SETS = (
+    *("uci-multi/academic-success", "uci-extra/page-blocks", "uci-binary/spambase"),
+    *("uci-multi/wine-quality", "uci-multi/dry-bean", "uci-extra/pendigits"),
+)
+#: What is added to the kind of tables of the last three sets.
+OTHER_SETS = ", other sets"
 #: Kinds of tables, by the concentration of their groups.
 TABLES = {"outlier": 200.0, "equal": 1e6, "mixed": 200.0, "different": 10.0}
 #: Splits of each set.
@@ -255,8 +260,10 @@ def separate_ends(quantifier: Any, posteriors: np.ndarray, sizes: np.ndarray) ->
 MEASURES = ("covered", "width", "error")
 
 
-def run_kinds(tables: int, path: Path, outcome_of: Callable[..., dict[str, float]]) -> None:
-    """Add tables of all kinds on all sets in turn."""
+def run_kinds(
+    tables: int, path: Path, outcome_of: Callable[..., dict[str, float]], sets: list[str]
+) -> None:
+    """Add tables of all kinds on some sets in turn."""
     quiet()
     path.parent.mkdir(parents=True, exist_ok=True)
     done = {(row["set"], row["table"], row["seed"]) for row in read_raw(path)}
@@ -264,7 +271,7 @@ def run_kinds(tables: int, path: Path, outcome_of: Callable[..., dict[str, float
     turns = [(first, seed) for seed in range(tables)]
     turns += [(table, seed) for seed in range(tables) for table in others]
     for table, seed in turns:
-        for name in KINDS_SETS:
+        for name in sets:
             if (name, table, seed) not in done:
                 row = {"set": name, "table": table, "seed": seed}
                 row |= {k: round(v, 5) for k, v in outcome_of(name, table, seed).items()}
@@ -275,10 +282,10 @@ def run_kinds(tables: int, path: Path, outcome_of: Callable[..., dict[str, float
 def summarise_kinds() -> None:
     """Write a line for each kind of table, kind and size of groups and way: means over tables."""
     lines, rows = [], list(read_raw(KINDS_FILE))
-    for table in TABLES:
+    for row in rows:
+        row["table"] += "" if row["set"] in KINDS_SETS[:3] else OTHER_SETS
+    for table in dict.fromkeys(row["table"] for row in rows):
         own = [row for row in rows if row["table"] == table]
-        if not own:
-            continue
         for name in [name for name in own[0] if name.endswith(" covered")]:
             kind, size, way, _ = name.split(" ")
             values = {w: np.array([r[f"{kind} {size} {way} {w}"] for r in own]) for w in MEASURES}
@@ -291,16 +298,23 @@ def summarise_kinds() -> None:
 
 def summarise_flags() -> None:
     """Write a line for each kind of table: how often something is said of its groups."""
+    stored = {(row["table"], row["set"]): row for row in read_summary(FLAGS_SUMMARY)}
     lines, rows = [], list(read_raw(FLAGS_FILE))
     for table in TABLES:
-        for name in ("all", *KINDS_SETS):
-            own = [r for r in rows if r["table"] == table and name in ("all", r["set"])]
-            shares = {flag: float(np.mean([row[flag] for row in own])) for flag in FLAGS}
-            line = {"table": table, "set": name, "tables": len(own)}
-            for flag, share in shares.items():
-                error = np.sqrt(share * (1.0 - share) / len(own))
+        total, counts = 0, dict.fromkeys(FLAGS, 0.0)
+        for name in (*KINDS_SETS, "all"):
+            own = [row for row in rows if (row["table"], row["set"]) == (table, name)]
+            known = stored.get((table, name), {})
+            n = total if name == "all" else len(own) or int(known.get("tables", 0))
+            line = {"table": table, "set": name, "tables": n}
+            for flag in FLAGS:
+                found = float(np.mean([row[flag] for row in own])) if own else known.get(flag, 0)
+                share = counts[flag] / n if name == "all" else float(found)
+                counts[flag] += n * share
+                error = np.sqrt(share * (1.0 - share) / max(n, 1))
                 line |= {flag: f"{share:.3f}", f"{flag}, se": f"{error:.3f}"}
-            lines.append(line)
+            total += n
+            lines += [line] if n else []
     update_summary(FLAGS_SUMMARY, lines, ("table", "set"))
 
 
@@ -327,7 +341,8 @@ def show_kinds() -> None:
     print()
     print("| table | set | tables | far group flagged | another group flagged | said to be alike |")
     print("|---|---|---|---|---|---|")
-    for row in read_summary(FLAGS_SUMMARY):
+    places = {table: number for number, table in enumerate(TABLES)}
+    for row in sorted(read_summary(FLAGS_SUMMARY), key=lambda row: places[row["table"]]):
         shown = [f"{row[flag]} ({row[f'{flag}, se']})" for flag in FLAGS]
         shown[0] = shown[0] if row["table"] == "outlier" else "-"
         name = row["set"].split("/")[-1]
@@ -436,6 +451,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--kinds", action="store_true")
     parser.add_argument("--flags", action="store_true")
+    parser.add_argument("--sets", nargs="+", choices=KINDS_SETS, default=KINDS_SETS)
     parser.add_argument("--kinds-table", action="store_true")
     parser.add_argument("--time", action="store_true")
     parser.add_argument("--groups", type=int, default=10_000)
@@ -445,9 +461,9 @@ def main() -> None:
     if arguments.run:
         run(arguments.splits)
     if arguments.kinds:
-        run_kinds(arguments.splits, KINDS_FILE, outcome_of_kind)
+        run_kinds(arguments.splits, KINDS_FILE, outcome_of_kind, arguments.sets)
     if arguments.flags:
-        run_kinds(arguments.splits, FLAGS_FILE, flags_of_kind)
+        run_kinds(arguments.splits, FLAGS_FILE, flags_of_kind, arguments.sets)
     if arguments.summary and FILE.exists():
         summarise()
     if arguments.summary and KINDS_FILE.exists():

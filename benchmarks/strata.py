@@ -1,6 +1,6 @@
 """Coverage and error where a class looks different in each stratum.
 
-Two normal classes in six shops: the mean of each class in each shop has an effect of its own. A
+Two normal classes in four shops: the mean of each class in each shop has an effect of its own. A
 redraw has labelled rows of every shop and a table of new rows whose prevalence differs by shop.
 Two ways are compared, for each shop and for all of them together: nothing is said (none), or
 ``strata`` are given to ``fit`` and to the estimates.
@@ -19,18 +19,28 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.special import expit
+from scipy.stats import beta
 
 import kdey
 from printing import markdown
-from summaries import RESULTS
+from summaries import RESULTS, read_summary
 
 SUMMARY = RESULTS / "strata.csv"
 SHOPS, ROWS, APART = 4, 400, 1.5
-CASES = {"different": (0.5, 60), "different, few labels": (0.5, 12), "alike": (0.0, 60)}
+#: Standard deviation of effects, labels of each class in each shop, and clusters of new rows, each
+#: of which has rows in every shop and an intra-class correlation of 0.1.
+CASES = {
+    "different": (0.5, 60, 0),
+    "different, few labels": (0.5, 12, 0),
+    "alike": (0.0, 60, 0),
+    "alike, 20 clusters": (0.0, 60, 20),
+}
 FIRST = 20_000
 
 
-def redraw(effect: float, labels: int, seed: int) -> tuple[Any, Any, dict[Any, float]]:
+def redraw(
+    effect: float, labels: int, clusters: int, seed: int
+) -> tuple[Any, Any, dict[Any, float]]:
     """Return labelled rows, new rows, and the true shares of the second class."""
     rng = np.random.default_rng(seed)
     effects = rng.normal(0.0, effect, (SHOPS, 2)) if effect else np.zeros((SHOPS, 2))
@@ -43,7 +53,10 @@ def redraw(effect: float, labels: int, seed: int) -> tuple[Any, Any, dict[Any, f
     labelled = rows(np.repeat(shops, labels), np.repeat(y, labels))
     shares = rng.uniform(0.1, 0.6, SHOPS)
     new_shops = np.repeat(np.arange(SHOPS), ROWS)
-    new = rows(new_shops, (rng.random(len(new_shops)) < shares[new_shops]).astype(int))
+    chances, ids = shares[new_shops], np.arange(len(new_shops)) % max(clusters, 1)
+    if clusters:  # a cluster is high or low in all shops alike
+        chances = beta.ppf(rng.random(clusters)[ids], 9 * chances, 9 - 9 * chances)
+    new = rows(new_shops, (rng.random(len(new_shops)) < chances).astype(int)).assign(cluster=ids)
     return labelled, new.drop(columns="y"), {"all": shares.mean(), **dict(enumerate(shares))}
 
 
@@ -59,8 +72,14 @@ def outcomes(case: str, way: str, seed: int) -> list[tuple[str, float, float, fl
     strata = labelled["shop"] if way == "fit" else None
     fitted = kdey.PACC().fit_posteriors(posteriors(labelled), labelled["y"], strata=strata)
     scores = posteriors(new)
-    table = new[["shop"]].assign(**{"0": scores[:, 0], "1": scores[:, 1], "store": new["shop"]})
-    options = kdey.Options(strata=None if way == "none" else "store", check_fit=False)
+    table = new[["shop", "cluster"]].assign(
+        **{"0": scores[:, 0], "1": scores[:, 1], "store": new["shop"]}
+    )
+    options = kdey.Options(
+        strata=None if way == "none" else "store",
+        clusters="cluster" if CASES[case][-1] else None,
+        check_fit=False,
+    )
     out = []
     for by in ((), "shop"):
         answers = kdey.predict_groups(fitted, table, by, scores=["0", "1"], options=options)
@@ -85,6 +104,7 @@ def main() -> None:
     """Run the cases, and write one line for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--redraws", type=int, default=200)
+    parser.add_argument("--cases", nargs="+", choices=list(CASES), default=list(CASES))
     parser.add_argument("--tables", action="store_true")
     options = parser.parse_args()
     if options.tables:
@@ -93,8 +113,9 @@ def main() -> None:
         print(markdown(head, lines))
         return
     warnings.simplefilter("ignore")
-    table: list[dict[str, Any]] = []
-    for case in CASES:
+    known = read_summary(SUMMARY)
+    table: list[dict[str, Any]] = [row for row in known if row["case"] not in options.cases]
+    for case in options.cases:
         for way in ("none", "fit"):
             found = [outcomes(case, way, FIRST + seed) for seed in range(options.redraws)]
             for kind in ("all", "one"):

@@ -66,7 +66,7 @@ def test_beta_rates_by_quadrature() -> None:
     points = (np.arange(80) + 0.5) / 80
     se, sp = beta.pdf(points, 45, 5), beta.pdf(points, 95, 5)
     mean, limits = exact_posterior(60, 300, (points, se), (points, sp))
-    rates = ErrorRates.from_beta((45, 5), (95, 5))
+    rates = ErrorRates(np.array([[95.0, 5.0], [5.0, 45.0]]))
     draws = sample_error_rates(rates, [240, 60], random_state=1)
     assert draws.converged
     assert draws.mean()[1] == pytest.approx(mean, abs=0.01)
@@ -169,7 +169,6 @@ def test_vague_rates_are_reported() -> None:
         (lambda: sample_error_rates(ErrorRates.uniform(), [1.5, 2]), "whole numbers"),
         (lambda: sample_error_rates(ErrorRates.uniform(), [0, 0]), "no instance"),
         (lambda: ErrorRates.uniform((0.9, 0.5)), "low < high"),
-        (lambda: ErrorRates.from_beta((0, 1), (1, 1)), "positive"),
     ],
 )
 def test_bad_rates_are_refused(call, message) -> None:

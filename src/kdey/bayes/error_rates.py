@@ -91,24 +91,6 @@ class ErrorRates:
         return cls(np.array(columns) + 0.5)
 
     @classmethod
-    def from_beta(cls, sensitivity: tuple[float, float], specificity: tuple[float, float]) -> Self:
-        """Return the error rates of a binary test, a Beta distribution each.
-
-        Parameters
-        ----------
-        sensitivity, specificity : tuples (a, b)
-            Parameters of the Beta distributions.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is not positive.
-        """
-        a, b = (_positive(value, "sensitivity") for value in sensitivity)
-        c, d = (_positive(value, "specificity") for value in specificity)
-        return cls(np.array([[c, b], [d, a]]))
-
-    @classmethod
     def uniform(
         cls,
         sensitivity: tuple[float, float] = (0.0, 1.0),

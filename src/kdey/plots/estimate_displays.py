@@ -94,7 +94,7 @@ class IntervalsDisplay(Display):
     >>> estimate = q.estimate(X[1::2], check_fit=False)
     >>> display = kdey.plots.IntervalsDisplay.from_estimate(estimate, ax=Figure().subplots())
     >>> display.ax_.get_xlabel()
-    'prevalence'
+    'share'
     """
 
     rows: Sequence[ClassRow]
@@ -523,7 +523,7 @@ class DriftDisplay(DisplayOf["Sensitivity"]):
     >>> estimate = kdey.PACC().fit(X[::2], y[::2]).estimate(X[1::2], check_fit=False)
     >>> ax = Figure().subplots()
     >>> kdey.plots.DriftDisplay.from_estimate(estimate, [1.5, 2], ax=ax).ax_.get_ylabel()
-    'prevalence'
+    'share'
     """
 
     @classmethod
