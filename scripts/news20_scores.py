@@ -16,7 +16,7 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict, train_test_split
 
-from kdey.datasets.download import paths
+from experiments.download import paths
 from kdey.datasets.registry import find
 
 TARGET = Path(__file__).parents[1] / "examples" / "news20_scores.npz"
