@@ -1,4 +1,4 @@
-"""``python -m experiments``: the paper's experiments, tables and figures, and LeQua submissions."""
+"""``python -m experiments``: the paper's data sets, experiments, tables, figures, submissions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 import kdey
+from experiments.data import data
 from experiments.figures import draw_figures
 from experiments.results import ResultsFile, read_results
 from experiments.run import Run, run
@@ -131,6 +132,7 @@ _HELP = {
     "lequa": "LeQua 2022 T1B, or data of its size where the files are missing.",
     "lequa-binary": "LeQua 2022 T1A, or data of its size where the files are missing.",
 }
+main.add_command(data)
 for _name in SETTINGS:
     main.add_command(_setting_command(_name))
 
@@ -270,7 +272,8 @@ _bags = click.option("--bags", type=click.IntRange(1), help="Number of bags, if 
 def submission() -> None:
     """Make, check and score submissions to LeQua 2022 and 2024.
 
-    `kdey data fetch T1` downloads a task; KDEY_DATA names the directory of files that are there.
+    `python -m experiments data fetch T1` downloads a task; KDEY_DATA names the directory of files
+    that are there.
     """
 
 

@@ -4,7 +4,8 @@ Posts of twenty newsgroups (300 dimensions of latent semantic analysis) are clas
 fields by a logistic regression on 3,000 posts of the training part. Kept are its posteriors, those
 of the training posts by cross-validation, in half precision, and the newsgroups: numbers, no text.
 
-Needs the data set text/news20-lsa300 (``kdey data list``). Run it again only to change the example.
+Needs the data set text/news20-lsa300 (``python -m experiments data list``). Run it again only to
+change the example.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict, train_test_split
 
-from kdey.datasets.download import paths
+from experiments.download import paths
 from kdey.datasets.registry import find
 
 TARGET = Path(__file__).parents[1] / "examples" / "news20_scores.npz"

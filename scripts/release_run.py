@@ -42,7 +42,7 @@ GATES = {
 }
 #: The lines by which programs say how it went; the last one is kept.
 CLOSING = re.compile(
-    r"\d+ (passed|failed)|killed|inputs|cases|in order|vulnerabilit|passed|the same"
+    r"\d+ (passed|failed)|killed|inputs|cases|in order|vulnerabilities|passed|the same"
 )
 
 

@@ -657,12 +657,12 @@ class _ClassifierFits:
         """
         _check_two_classes(self.codes, "y")
         # A limit for each split, so that a worker need not send back a model that is not kept.
-        shares = [keep_bytes / len(splits)] * len(splits)
+        limits = [keep_bytes / len(splits)] * len(splits)
         if judge is not None:
-            shares[0] = np.inf
+            limits[0] = np.inf
         jobs: list[Callable[[], Any]] = [
-            partial(_fit_fold, self, *split, share)
-            for split, share in zip(splits, shares, strict=True)
+            partial(_fit_fold, self, *split, limit)
+            for split, limit in zip(splits, limits, strict=True)
         ]
         if refit:  # one more job of the same batch, so that it does not wait for the folds
             jobs.append(self.fit)

@@ -97,7 +97,7 @@ main()
         (("--help",), "no reader"),
         (("estimate", "--format", "parquet"), "closed"),
         (("--version",), "closed"),
-        (("data", "list"), "full"),
+        (("inspect",), "full"),
     ],
 )
 def test_output_that_cannot_be_written(

@@ -72,7 +72,7 @@ def test_a_missing_file_is_named_with_its_home(tmp_path: Path) -> None:
         load_dataset("letter", tmp_path)
     message = str(error.value)
     assert "https://archive.ics.uci.edu/dataset/59" in message
-    assert "kdey data fetch uci-multi/letter" in message
+    assert "python -m experiments data fetch uci-multi/letter" in message
     assert str(tmp_path) in message
     with pytest.raises(FileNotFoundError, match="4255764/files/tweet_sentiment"):
         load_dataset("gasp", tmp_path)

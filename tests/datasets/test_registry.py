@@ -76,7 +76,7 @@ def test_titles_are_distinct() -> None:
 def test_unknown_names_and_groups_are_refused() -> None:
     with pytest.raises(ValueError, match="did you mean letter"):
         find("leter")
-    with pytest.raises(ValueError, match="kdey data list"):
+    with pytest.raises(ValueError, match=r"kdey\.datasets\.names"):
         find("qqqqqq")
     with pytest.raises(ValueError, match="group must be one of"):
         names("uci")

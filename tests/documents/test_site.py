@@ -102,4 +102,3 @@ def test_help_of_every_command_is_on_the_site() -> None:
     texts = dict(help_texts(kdey, "kdey"))
     assert {name.split()[1] for name in texts} == set(COMMANDS)
     assert "--label" in texts["kdey fit"]
-    assert texts["kdey data list"].startswith("Usage: kdey data list")

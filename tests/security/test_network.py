@@ -26,9 +26,9 @@ CONNECTING = {
     "pooch",
     "fsspec",
 }
-#: The files that may import them: two only fetch data sets when asked to, of which the second takes
-#: the place of the user's cache from pooch; the third reads a table at an address of the user's.
-ALLOWED = {"datasets/download.py", "datasets/registry.py", "tables/sources.py"}
+#: The files that may import them: the first takes the place of the user's cache from pooch, the
+#: second reads a table at an address of the user's.
+ALLOWED = {"datasets/registry.py", "tables/sources.py"}
 
 #: The main entries, in a process that cannot make an internet socket.
 WORK = """
@@ -90,7 +90,7 @@ def test_the_guard_itself_refuses(tmp_path: Path) -> None:
 def test_fetching_is_what_asks_for_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The same guard stops a fetch: it is there that connections are made."""
     pytest.importorskip("pooch"), pytest.importorskip("requests")
-    from kdey.datasets.download import fetch
+    from experiments.download import fetch
 
     asked: list[Any] = []
 

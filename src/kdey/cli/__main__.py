@@ -27,7 +27,6 @@ COMMANDS = {
     "inspect": ("model_commands", "Show what a model file holds."),
     "evaluate": ("fit_commands", "Compare methods on samples drawn from a labelled table."),
     "demo": ("data_commands", "Compare methods on dry beans, or write tables to try."),
-    "data": ("data_commands", "List, fetch, locate and check the data sets of the paper."),
 }
 
 

@@ -1,7 +1,6 @@
-"""Commands that need no model: ``kdey audit``, ``kdey data`` and ``kdey demo``.
+"""Commands that need no model: ``kdey audit`` and ``kdey demo``.
 
-``kdey audit`` says what the labels of a rule, a person or a language model are worth. ``kdey data``
-lists, fetches, locates and checks data sets.
+``kdey audit`` says what the labels of a rule, a person or a language model are worth.
 
 ``kdey demo`` compares the paper's methods on dry beans whose mix has shifted. ``kdey demo --tables
 DIR`` writes the beans as tables instead, to try the other commands on: ``labelled.csv``, beans of
@@ -15,8 +14,6 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,160 +21,23 @@ import click
 
 from kdey.cli.command_options import check_columns, names, open_table, reading_options
 from kdey.cli.terminal import (
-    PROBLEMS,
-    USER_ERRORS,
     check_outputs,
     deliver,
     guarded,
     output_options,
-    refusal,
     say,
-    saying_what_is_logged,
 )
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kdey.datasets.registry import Entry
     from kdey.diagnostics import Audit
     from kdey.tables.output import RowKind, Table
     from kdey.tables.sources import TableSource
 
     Array = NDArray[np.float64]
     Labels = NDArray[np.object_]
-
-_DIRECTORY = click.option(
-    "--data-dir",
-    type=click.Path(exists=True, file_okay=False),
-    help="Look there alone, not in $KDEY_DATA and the cache.",
-)
-
-
-@click.group()
-def data() -> None:
-    """List, fetch, locate and check the data sets of the paper."""
-
-
-@data.command(name="list")
-@click.option("--group", help="Only this group.")
-@_DIRECTORY
-def list_(group: str | None, data_dir: str | None) -> None:
-    """Print all data sets and where they are found now."""
-    from rich.console import Console
-
-    from kdey.datasets.download import place
-    from kdey.datasets.registry import GROUPS, entries
-    from kdey.tables.output import Cell, Heading, Row, Table, terminal_table
-
-    if group is not None and group not in GROUPS:
-        raise click.BadParameter(f"must be one of {', '.join(GROUPS)}", param_hint="--group")
-    columns = tuple(
-        Heading(heading, numeric=heading in ("rows", "classes"))
-        for heading in ("name", "group", "rows", "classes", "found")
-    )
-    rows = []
-    with _one_line_errors():
-        for entry in entries():
-            if group in (None, entry.group):
-                numbers = (f"{n:,}" if n is not None else "" for n in (entry.rows, entry.classes))
-                location = place(entry, data_dir)
-                texts = (entry.short_name, entry.group, *numbers, location)
-                kind: RowKind = "muted" if location == "missing" else "plain"
-                rows.append(Row(tuple(map(Cell, texts)), kind))
-    console = Console(highlight=False)
-    console.print(terminal_table(Table("data sets", "Data sets", columns, tuple(rows))))
-    console.print("missing: `kdey data fetch NAME`, or set KDEY_DATA to a directory that has it")
-
-
-@data.command()
-@click.argument("names", nargs=-1, required=True)
-@click.option("--retries", default=3, type=click.IntRange(min=0))
-def fetch(names: tuple[str, ...], retries: int) -> None:
-    """Download data sets from their official homes into the cache.
-
-    NAMES are data sets or whole groups. Checksums are recorded on the first download and compared
-    afterwards. UCI files are converted into one table each; what is done is said on standard error.
-    """
-    from kdey.datasets.download import fetch as get
-
-    failed = False
-    for entry in _entries(names):
-        try:
-            with _one_line_errors(), saying_what_is_logged():
-                for path in get(entry.full_name, retries=retries):
-                    click.echo(path)
-        except click.ClickException as error:
-            error.show()
-            failed = True
-    if failed:
-        raise click.exceptions.Exit(PROBLEMS)
-
-
-@data.command()
-@click.argument("name")
-@_DIRECTORY
-def path(name: str, data_dir: str | None) -> None:
-    """Print the paths of the files of a data set."""
-    from kdey.datasets.download import paths
-
-    (entry,) = _entries((name,), groups=False)
-    with _one_line_errors():
-        files = paths(entry, data_dir)
-    for place in files:
-        click.echo(place)
-    if not files:
-        click.echo(f"{entry.full_name} comes with scikit-learn: it has no file", err=True)
-
-
-@data.command()
-@click.argument("names", nargs=-1)
-@_DIRECTORY
-def check(names: tuple[str, ...], data_dir: str | None) -> None:
-    """Verify the files of data sets: checksum, columns, labels, numbers of rows and classes.
-
-    NAMES are data sets or whole groups; by default all that are found. The exit code is 1 if
-    anything is wrong.
-    """
-    from kdey.datasets.download import check as examine, place
-    from kdey.datasets.registry import entries
-
-    with _one_line_errors():
-        chosen = _entries(names) or [e for e in entries() if place(e, data_dir) != "missing"]
-        problems = [
-            (entry.full_name, text) for entry in chosen for text in examine(entry, data_dir)
-        ]
-    for name, problem in problems:
-        click.echo(f"{name}: {problem.removeprefix(f'{name}: ')}")
-    click.echo(f"{len(chosen)} data sets checked, {len(problems)} problems", err=True)
-    if problems:
-        raise click.exceptions.Exit(PROBLEMS)
-
-
-def _entries(names: tuple[str, ...], groups: bool = True) -> list[Entry]:
-    """Return the data sets of names and groups; an unknown one is a usage error."""
-    from kdey.datasets.registry import GROUPS, entries, find
-
-    chosen = []
-    for name in names:
-        if groups and name in GROUPS:
-            chosen += [entry for entry in entries() if entry.group == name]
-            continue
-        try:
-            chosen.append(find(name))
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
-    return chosen
-
-
-@contextmanager
-def _one_line_errors() -> Iterator[None]:
-    """Turn what the library says into one line and exit code 2."""
-    try:
-        yield
-    except USER_ERRORS as error:
-        raise refusal(error) from error
-
 
 _BAG_SIZE = 500
 
@@ -480,7 +340,7 @@ def _text(cell: Any) -> str:
 
 def _fill_in(human: Labels, decided: Labels, file: TableSource, options: dict[str, Any]) -> None:
     """Put the labels of a filled-in file of rows into the column of the table."""
-    from kdey.tables.columns import require_names
+    from kdey.tables import require_names
     from kdey.tables.sources import TableError
 
     wanted = [ROW, options["decided"], options["human"]]

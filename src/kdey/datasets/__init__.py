@@ -1,8 +1,8 @@
 """The data sets of the paper, and a few more, behind one registry; and one that comes with kdey.
 
 ``load_dataset("letter").split(seed=0)`` gives training, validation and test parts. Files are
-read from ``$KDEY_DATA`` and from the cache that ``kdey data fetch`` fills; nothing is downloaded
-without being asked for.
+read from ``$KDEY_DATA`` and from the cache that ``python -m experiments data fetch`` fills, a
+command of the repository; nothing here downloads anything.
 """
 
 from __future__ import annotations

@@ -351,8 +351,8 @@ def load_dataset(name: str, data_dir: PathLike | None = None) -> Dataset:
     name : str
         "letter" or "uci-multi/letter"; a bare name that two groups share is refused.
     data_dir : path, optional
-        Where the files lie. By default ``$KDEY_DATA``, then the cache of ``kdey data fetch``, then
-        what scikit-learn brings along.
+        Where the files lie. By default ``$KDEY_DATA``, then the cache of
+        ``python -m experiments data fetch``, then what scikit-learn brings along.
 
     Raises
     ------

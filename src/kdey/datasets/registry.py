@@ -1,10 +1,10 @@
 """The data sets that exist, their official homes, and where their files lie.
 
 A recipe says which column of a file of the UCI archive is the label, which rows and columns are
-left out, and which labels count as positive; it changes no number. ``kdey data fetch`` applies it
-and prints what it did. ``catalogue.csv`` has the sets, ``recipes.json`` the recipes. Files lie in a
-directory of the user's, in ``$KDEY_DATA``, or in the download cache; :func:`locate` finds one,
-compressed or not.
+left out, and which labels count as positive; it changes no number. The repository's command
+``python -m experiments data fetch`` applies it and prints what it did. ``catalogue.csv`` has the
+sets, ``recipes.json`` the recipes. Files lie in a directory of the user's, in ``$KDEY_DATA``, or in
+the download cache; :func:`locate` finds one, compressed or not.
 """
 
 from __future__ import annotations
@@ -315,7 +315,7 @@ def _suggestion(name: str) -> str:
     known = {entry.short_name.lower(): entry.short_name for entry in entries()}
     close = get_close_matches(name.lower(), known, n=3, cutoff=0.5)
     if not close:
-        return "; `kdey data list` prints all names"
+        return f"; the groups are {', '.join(GROUPS)}: kdey.datasets.names(group) lists one"
     return f"; did you mean {', '.join(known[match] for match in close)}?"
 
 
@@ -343,7 +343,7 @@ def _directory(label: str, path: PathLike) -> Path:
 
 
 def cache_dir() -> Path | None:
-    """Return where ``kdey data fetch`` puts files, or None where its extra is not installed."""
+    """Return where downloads are kept, or None where the extra ``data`` is not installed."""
     if find_spec("pooch") is None:
         return None
     import pooch
@@ -375,9 +375,10 @@ def missing(entry: Entry, file: DataFile, directories: Roots) -> str:
     message += f" in {searched}." if directories else ": KDEY_DATA is not set."
     if entry.urls:
         message += (
-            f" Run `kdey data fetch {entry.full_name}`, or download {' and '.join(entry.urls)}"
+            f" Run `python -m experiments data fetch {entry.full_name}` in a clone of kdey's "
+            f"repository, or download {' and '.join(entry.urls)} by hand (described at "
+            f"{entry.page})"
         )
-        message += f" by hand (described at {entry.page})"
     else:
         message += f" It has no file to fetch; see {entry.page}. Make it by hand"
     return (

@@ -59,7 +59,6 @@ from kdey.intervals.region import (
     Uncertainty,
     region_from_covariance,
 )
-from kdey.matching import IntervalSource
 from kdey.model import Model
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows import ArrayRows, CompositeRows, RowMap, Rows
@@ -95,16 +94,6 @@ def calibrated_map(training: TrainingPosteriors, n_classes: int) -> RatioMap:
     """
     with muted(UserWarning):  # any features are valid, those of an unfinished fit too
         return RatioMap(RegularisedBCTS()).fit(training, n_classes)
-
-
-def interval_source(model: Model) -> IntervalSource:
-    """Return where intervals come from by default; see :class:`~kdey.matching.Matching`."""
-    if model.likelihood is not None:
-        return "moments"
-    source = model.matching.interval_source
-    if source == "moments":
-        return source if model.training is not None else "bootstrap"
-    return source if model.is_learnt else "bootstrap"
 
 
 def moment_map(model: Model) -> RowMap:

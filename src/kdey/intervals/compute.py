@@ -18,7 +18,6 @@ from kdey.bags import Array, Bags, SampledBag, SampledBags, sampled_bags
 from kdey.intervals.analytic import (
     AnalyticUncertainty,
     has_calibrated_moments,
-    interval_source,
     linearise_features,
     linearise_likelihood,
     linearise_likelihood_on,
@@ -83,7 +82,7 @@ def estimate_points(
     ----------
     model : model
     points : array or tensor of shape (pool_size, d), or whatever the model makes of instances
-        See ``model.points`` and ``model.given``.
+        See ``model.points`` and ``model.points_from_posteriors``.
     bags : Bags
     options : Options
     clusters : array-like of shape (pool_size,), optional
@@ -106,8 +105,9 @@ def estimate_points(
     if not isinstance(model, Model):
         return _by_answers(model, points, drawn, options, place)
     source, n_threads = _interval_source(model, options), place.n_threads
-    has_device = source == "moments" and _has_device_moments(model)
-    device = model.device(points, place) if has_device else None
+    device = None
+    if source == "moments" and _has_tensor_moments(model):
+        device = model.device(points, place)
     rows = model.rows(points, device, n_threads)
     solution = model.match(rows, bags, n_threads)
     equations = _moment_equations(
@@ -120,7 +120,9 @@ def estimate_points(
         intervals = _resampled(model, points, drawn, solution.prevalence, options, n_threads)
     else:
         intervals = _analytic_intervals(model, equations, drawn, options, n_threads)
-    decisions = _decisions(model, points, bags, n_threads)
+    decisions = None
+    if model.takes_posteriors:  # those of several models are decisions of their pool
+        decisions = Decisions(model.pooled(points, n_threads), bags)
     estimates = _assemble(model, model.rare, solution, drawn, intervals, options, decisions)
     if equations is not None and model.n_classes > MOST_CLASSES:
         estimates = estimates.with_notes([MANY_CLASSES_NOTE.format(classes=model.n_classes)])
@@ -160,18 +162,8 @@ def _moment_equations(
     return linearise_likelihood(model, densities, drawn, estimates, n_threads)
 
 
-def _decisions(model: Model, points: NDArray[Any], bags: Bags, n_threads: int) -> Decisions | None:
-    """Return the decisions for instances; those of several models are decisions of their pool."""
-    if not model.takes_posteriors:
-        return None
-    points = model.pooled(points, n_threads)
-    return Decisions(points, bags)
-
-
-def _has_device_moments(model: Model) -> bool:
-    """Return whether a device can solve the problem and compute its moments."""
-    if model.matching.device_form(model.row_map) is None:
-        return False
+def _has_tensor_moments(model: Model) -> bool:
+    """Return whether a device that can solve the problem can compute its moments, too."""
     if model.likelihood is None:
         return True
     return has_calibrated_moments(model) and moment_map(model).tensor_rows is not None
@@ -219,9 +211,13 @@ def _by_answers(
 
 def _interval_source(model: Model, options: Options) -> IntervalSource:
     """Return the source of intervals that the options select for this model."""
-    source = interval_source(model)
     if options.method == "bootstrap":
         return "bootstrap"
+    if model.likelihood is not None:
+        return "moments"
+    source = model.matching.interval_source
+    has_training = model.training is not None if source == "moments" else model.is_learnt
+    source = source if has_training else "bootstrap"
     if options.method == "analytic" and source == "bootstrap":
         raise ValueError(
             "method='analytic' needs least squares on means or a mixture likelihood (ACC, PACC, "
@@ -291,7 +287,7 @@ def _bootstrap_intervals(
     low, high = np.zeros(estimates.shape), np.ones(estimates.shape)
     sizes = np.ones(estimates.shape)
     uncertainties: list[Uncertainty] = []
-    tails = _tails(bags, options.tail(estimates.shape[1]), freedom)
+    tails = student_tail(options.tail(estimates.shape[1]), np.minimum(bags.freedom, freedom))
     for number, bag in enumerate(bags):
         if bag.is_lonely:
             uncertainties.append(UnknownUncertainty(estimates.shape[1]))
@@ -303,15 +299,6 @@ def _bootstrap_intervals(
         sizes[number] = resampled.n_units * bag.unseen if bag.unseen > 0.0 else 1.0
         uncertainties.append(resampled)
     return low, high, sizes, uncertainties.__getitem__
-
-
-def _tails(bags: SampledBags, tail: float, most: float = np.inf) -> Array:
-    """Return normal probabilities whose quantiles are those of Student's t, shape (n_bags,).
-
-    With C clusters a variance has C - 1 degrees of freedom, whichever way it was computed. There
-    are at most ``most``.
-    """
-    return student_tail(tail, np.minimum(bags.freedom, most))
 
 
 def _assemble(
@@ -376,7 +363,8 @@ def ensure_minimum_width(
         # Exactly, not up to rounding.
         return np.minimum(low, estimates), np.maximum(high, estimates)
     sizes = sizes / np.maximum(bags.unseen, 1e-12)[:, None]
-    tails = _tails(bags, options.tail(estimates.shape[1]))[:, None]
+    # With C clusters a variance has C - 1 degrees of freedom, whichever way it was computed.
+    tails = student_tail(options.tail(estimates.shape[1]), bags.freedom)[:, None]
     first, last = wilson(estimates, sizes, tails)
     return np.minimum(low, first), np.maximum(high, last)
 

@@ -168,16 +168,19 @@ class RowQuantifier(BaseQuantifier):
         )
         return self
 
-    def _keep_columns(
+    def _fit_templates(
         self,
+        stage: FittedStage,
         X: Any,
         codes: NDArray[np.int64],
+        classes: NDArray[Any],
         sample_weight: ArrayLike | None = None,
         clusters: NDArray[np.int64] | None = None,
     ) -> Self:
-        """Keep with the model how the columns of the training data lie in each class."""
+        """Make the model, which keeps how the columns of the training data lie in each class."""
         from kdey.tables.templates import learn_columns  # slow to import
 
+        self._make_model(stage, classes, prevalence=shares_of(codes, None, len(classes)))
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         model = self.model_
         columns = learn_columns(
@@ -194,13 +197,13 @@ class RowQuantifier(BaseQuantifier):
         """Keep with the model the stratum of each of the rows that ``fit`` was given."""
         if strata is None:
             return self
-        codes, training = _codes_of_strata(strata, n_rows), self._learnt("strata")
+        codes, training = _codes_of_strata(strata, n_rows), self._training_for("strata")
         used = slice(None) if training.instances is None else training.instances
         self.model_ = replace(self.model_, training=replace(training, strata=codes[used]))
         return self
 
-    def _learnt(self, asked: str) -> TrainingPosteriors:
-        """Return the training posteriors or features that templates were made of."""
+    def _training_for(self, asked: str) -> TrainingPosteriors:
+        """Return the training posteriors or features, which ``asked`` cannot do without."""
         training = self.model_.training
         if training is None or training.posteriors is None:
             raise ValueError(
@@ -253,7 +256,7 @@ class RowQuantifier(BaseQuantifier):
 
         model, place = self._fitted_model(), self._place()
         assert isinstance(model, Model), "rows and a matching make a model"
-        known, instances = self._learnt("update"), None
+        known, instances = self._training_for("update"), None
         check_same_rows(X, y, "y")
         if model.takes_posteriors and model.scorer.classifier is None:
             points = model.points_from_posteriors(X, place)
@@ -285,7 +288,7 @@ class RowQuantifier(BaseQuantifier):
 def _codes_of_strata(strata: ArrayLike, n_rows: int) -> NDArray[np.int64]:
     """Return what stands for the stratum of each row, whatever the type of its name."""
     from kdey._fingerprints import text_hashes
-    from kdey.tables.columns import canonical_text  # slow to import
+    from kdey.tables import canonical_text  # slow to import
 
     values = np.asarray(for_numpy(strata, "strata"))
     if values.shape != (n_rows,):
@@ -350,8 +353,7 @@ class FeatureQuantifier(RowQuantifier):
         codes, classes = self._labels(y)
         drawn = training_clusters(clusters, len(codes))
         stage = given_stage(points, codes, sample_weight, drawn)
-        model = self._make_model(stage, classes)
-        model._keep_columns(X, codes, stage.training.weights, drawn)
+        self._fit_templates(stage, X, codes, classes, sample_weight, drawn)
         return self._keep_strata(strata, len(codes))
 
     def _check_points(self, X: Any) -> None:
@@ -453,21 +455,20 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
             and wrappers do not need it.
         """
         keep_bytes = _kept_bytes(keep_fold_models)
-        stage, X, codes, classes = self._training_data(X, y, hint=clusters is None)
-        drawn = training_clusters(clusters, len(codes))
+        stage, X, codes, classes, drawn = self._training_data(X, y, clusters)
         data = (X, codes, classes, sample_weight)
         fitted = stage.fit(*data, self.n_jobs, keep_bytes, drawn)
-        return self._learn(fitted, *data, drawn)._keep_strata(strata, len(codes))
+        return self._fit_templates(fitted, *data, drawn)._keep_strata(strata, len(codes))
 
     def _training_data(
-        self, X: Any, y: ArrayLike, hint: bool = False
-    ) -> tuple[ClassifierStage, Any, NDArray[np.int64], NDArray[Any]]:
-        """Return the classifier stage, instances as it takes them, codes of labels, and classes.
+        self, X: Any, y: ArrayLike, clusters: ArrayLike | None
+    ) -> tuple[ClassifierStage, Any, NDArray[np.int64], NDArray[Any], NDArray[np.int64] | None]:
+        """Return the classifier stage, and instances, codes, classes and clusters to fit it on.
 
-        ``hint`` is whether to say that ids repeat.
+        Without clusters, ids that repeat are worth a warning.
         """
-        self._stages()  # raises for invalid parameters before any work
-        if hint and hasattr(X, "columns"):
+        stage, *_ = self._stages()  # raises for invalid parameters before any work
+        if clusters is None and hasattr(X, "columns"):
             from kdey.tables.training import repeated_ids_note  # slow to import
 
             note = repeated_ids_note(X)
@@ -478,20 +479,9 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         codes, classes = self._labels(y, stacklevel=5)
         check_consistent_length(X, codes)
         self._warn_of_label_columns(X, schema, codes)
-        return reader._classifier_stage(), X, codes, classes
-
-    def _learn(
-        self,
-        stage: FittedStage,
-        X: Any,
-        codes: NDArray[np.int64],
-        classes: NDArray[Any],
-        sample_weight: ArrayLike | None = None,
-        clusters: NDArray[np.int64] | None = None,
-    ) -> Self:
-        """Make the model of a fitted classifier stage, and keep what is checked of the columns."""
-        self._make_model(stage, classes, prevalence=shares_of(codes, None, len(classes)))
-        return self._keep_columns(X, codes, sample_weight, clusters)
+        if reader is not self:  # the classifier now knows the table
+            stage = reader._classifier_stage()
+        return stage, X, codes, classes, training_clusters(clusters, len(codes))
 
     @unfitted_on_failure
     def _fit_stage(
@@ -501,7 +491,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         _, X, _ = self._read_training(X)
         self._check_training_points(X)
         codes, classes = self._labels(y)
-        return self._learn(stage, X, codes, classes, clusters=clusters)
+        return self._fit_templates(stage, X, codes, classes, clusters=clusters)
 
     def _stages(self) -> Stages:
         rows, matching = self.row_spec(), self.matching()

@@ -13,7 +13,7 @@ from kdey.bags import Array, BagsLike
 from kdey.classifiers import one_hot
 from kdey.intervals import Estimate, Estimates
 from kdey.matching import AnyMatching, Composite, Matching
-from kdey.matching.penalty import SmoothShares
+from kdey.matching.sqp import SmoothShares
 from kdey.matching.squares import Mean
 from kdey.model import AnyModel, BagSolver, ForeignModel, Scored
 from kdey.native import thread_count
@@ -89,13 +89,13 @@ def compose(
     array([0.5, 0.5, 0. ])
     """
     _check_parts(rows, matching)
-    if check_choice(on, "on", ["posteriors", "features"]) == "posteriors":
-        options = {"cv": cv, "random_state": random_state, "n_jobs": n_jobs}
-        return Composed(classifier, rows=rows, matched_by=matching, **options)
+    check_choice(on, "on", ["posteriors", "features"])
+    given = {"rows": rows, "matched_by": matching, "random_state": random_state, "n_jobs": n_jobs}
+    if on == "posteriors":
+        return Composed(classifier, cv=cv, **given)
     if classifier is not None:
         raise ValueError('a method on="features" has no classifier: leave it out')
-    options = {"random_state": random_state, "n_jobs": n_jobs}
-    return ComposedOnFeatures(rows=rows, matched_by=matching, **options)
+    return ComposedOnFeatures(**given)
 
 
 class _FromParts(RowQuantifier):

@@ -118,7 +118,7 @@ class WrapperQuantifier(PosteriorsMixin):
         drawn = training_clusters(clusters, len(codes))
         jobs = [partial(_fit_member, part, "fit", X, weights, drawn) for part in parts]
         members = run_jobs(jobs, self.n_jobs)
-        return self._learn(members, self._combination(parts, classes), codes, classes, schema)
+        return self._combine(members, self._combination(parts, classes), codes, classes, schema)
 
     @unfitted_on_failure
     def fit_posteriors(
@@ -155,9 +155,9 @@ class WrapperQuantifier(PosteriorsMixin):
             _fit_member(part, "fit_posteriors", rule.member_posteriors(p, number), weights, drawn)
             for number, part in enumerate(parts)
         ]
-        return self._learn(members, rule, codes, classes)
+        return self._combine(members, rule, codes, classes)
 
-    def _learn(
+    def _combine(
         self,
         members: Sequence[AnyModel],
         rule: Combination,
@@ -165,7 +165,7 @@ class WrapperQuantifier(PosteriorsMixin):
         classes: NDArray[Any],
         schema: TableSchema | None = None,
     ) -> Self:
-        """Make the model of fitted members."""
+        """Make the model that combines fitted members."""
         scorer: InstanceScorer = self._scorer(schema=schema)
         prevalence = shares_of(codes, None, len(classes))
         self.model_ = CombinedModel(classes, prevalence, tuple(members), rule, scorer)

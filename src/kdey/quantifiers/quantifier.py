@@ -173,9 +173,8 @@ class Quantifier(AggregativeQuantifier):
             if it is called again with the same data and parameters. The files are pickles, which
             can run code when read: a folder that others can write to is refused.
         """
-        stage, X, codes, classes = self._training_data(X, y, hint=clusters is None)
+        stage, X, codes, classes, drawn = self._training_data(X, y, clusters)
         assert isinstance(stage, PooledStage), "this stage fits all classifiers"
-        drawn = training_clusters(clusters, len(codes))
         if (rows := sampled_rows(codes, stage.random_state)) is not None:
             warn(
                 f"{len(codes):,} training instances: a random sample of {len(rows):,} is used, "
@@ -190,7 +189,7 @@ class Quantifier(AggregativeQuantifier):
             )
         data = (X, codes, classes, sample_weight)
         fitted = stage.fit(*data, self.n_jobs, clusters=drawn, cache=cache)
-        return self._learn(fitted, *data, drawn)._keep_strata(strata, len(codes))
+        return self._fit_templates(fitted, *data, drawn)._keep_strata(strata, len(codes))
 
     def _read_training(self, X: Any) -> tuple[Self, Any, TableSchema | None]:
         """Decide what the columns of a data frame are taken for, unless a schema says it.

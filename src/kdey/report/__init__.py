@@ -57,7 +57,7 @@ from kdey.report.shown_groups import (
 )
 from kdey.simplex import check_prevalence, in_class_order
 from kdey.status import MOST_UNSEEN, TURNED_OFF, UNSEEN_VALUES
-from kdey.tables.columns import as_frame, parse_number
+from kdey.tables import as_frame, parse_number
 from kdey.tables.features import unseen_values_note
 from kdey.tables.sources import TableError, TableSource, is_frame, open_source
 

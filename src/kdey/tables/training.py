@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey._display import count_of
-from kdey.tables.columns import (
+from kdey.tables import (
     Frame,
     RowNumbers,
     Series,
@@ -336,7 +336,7 @@ def _label(frame: Frame, options: TableOptions) -> str:
 
 def _schema(frame: Frame, options: TableOptions, rows: RowNumbers) -> TableSchema:
     if not options.scores:
-        return _learnt(frame, options, rows)
+        return _schema_of_features(frame, options, rows)
     kind: Kind = "decision" if len(options.scores) == 1 else "score"
     scores = tuple(Column(name, "feature", kind) for name in options.scores)
     label = Column(str(options.label), "label", _label_kind(options))
@@ -458,11 +458,11 @@ def learn_schema(
         label_type="integer" if label is not None and kinds.get(label) == "number" else "auto",
         decimal=decimal,
     )
-    return _learnt(as_frame(frame), options, first)
+    return _schema_of_features(as_frame(frame), options, first)
 
 
-def _learnt(table: Frame, options: TableOptions, first: RowNumbers) -> TableSchema:
-    """Return the schema of a table; a column that cannot be used is refused."""
+def _schema_of_features(table: Frame, options: TableOptions, first: RowNumbers) -> TableSchema:
+    """Return the schema of a table with features; a column that cannot be used is refused."""
     columns, problems = _survey(table, options, first)
     if problems:
         raise ValueError(problems[0])

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kdey.datasets.download import Checksums, download, resume
-
-from .cases import Server
+from experiments.download import Checksums, download, resume
+from tests.datasets.cases import Server
 
 DATA = bytes(range(256)) * 4000
 KNOWN = hashlib.sha256(DATA).hexdigest()
@@ -229,7 +228,7 @@ def test_two_records_of_one_cache_lose_nothing(tmp_path: Path) -> None:
 def test_processes_that_record_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; "
-        "from kdey.datasets.download import Checksums; "
+        "from experiments.download import Checksums; "
         "record = Checksums(Path(sys.argv[1])); "
         "[record.record(f'{sys.argv[2]}-{i}', str(i)) for i in range(40)]"
     )

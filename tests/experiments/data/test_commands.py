@@ -1,4 +1,4 @@
-"""``kdey data``: output, exit codes, errors of one line."""
+"""``python -m experiments data``: output, exit codes, errors of one line."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from kdey.datasets.download import Checksums, check, place
+from experiments.__main__ import main
+from experiments.download import Checksums, check, place
 from kdey.datasets.registry import cache_dir, find
+from tests.datasets.cases import make_lequa, sparse_text, write_gz, write_letter
 from tests.real_data import DATA, needs_data
-from tests.runner import invoke
-
-from .cases import make_lequa, sparse_text, write_gz, write_letter
+from tests.runner import invoke_command
 
 
 def run(*arguments: object) -> Result:
-    return invoke("data", *arguments)
+    return invoke_command(main, "data", *arguments)
 
 
 def one_line(result: Result) -> str:
@@ -153,7 +153,7 @@ def test_fetch_prints_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(url: str, part: Path) -> None:
         raise OSError("no network")
 
-    monkeypatch.setattr("kdey.datasets.download.resume", broken)
+    monkeypatch.setattr("experiments.download.resume", broken)
     result = run("fetch", "haberman", "wine", "--retries", "0")
     assert result.exit_code == 1
     assert "haberman.data could not be downloaded: no network" in one_line(result)

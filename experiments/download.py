@@ -1,4 +1,4 @@
-"""``kdey data``: data sets fetched from their official homes, found and checked.
+"""Data sets fetched from their official homes, found and checked.
 
 A download resumes where it broke off, is tried again after a failure and checked by its sha256;
 a file is either complete or absent.
@@ -38,7 +38,8 @@ from kdey.datasets.registry import (
     sha256,
 )
 
-logger = logging.getLogger(__name__)
+#: Below kdey's own logger, whose messages commands print.
+logger = logging.getLogger("kdey.experiments.download")
 
 #: URL and the file to write; raises OSError where the connection fails.
 Downloader = Callable[[str, Path], None]
@@ -71,7 +72,7 @@ def fetch(
     cache : Path, optional
         By default the cache directory of the user.
     downloader, retries
-        As for :func:`kdey.datasets.download.download`.
+        As for :func:`experiments.download.download`.
 
     Raises
     ------
@@ -498,9 +499,9 @@ def place(entry: Entry, data_dir: PathLike | None = None) -> str:
 def check(entry: Entry, data_dir: PathLike | None = None) -> list[str]:
     """Return what is wrong with the files of a data set, in sentences; an empty list if nothing is.
 
-    Checked are the sha256, where one is known or was recorded by ``kdey data fetch``, that the
-    files can be read (columns, numbers, labels), and the numbers of rows, features and classes.
-    For LeQua: training data, prevalences, the list of bags, and the first and last bag.
+    Checked are the sha256, where one is known or was recorded by :func:`fetch`, that the files can
+    be read (columns, numbers, labels), and the numbers of rows, features and classes. For LeQua:
+    training data, prevalences, the list of bags, and the first and last bag.
     """
     return [*_checksums(entry, roots(data_dir)), *_contents(entry, data_dir)]
 

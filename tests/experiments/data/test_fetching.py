@@ -11,13 +11,12 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 
+from experiments.download import Checksums, convert, fetch
 from kdey.datasets import load_dataset, load_lequa
-from kdey.datasets.download import Checksums, convert, fetch
 from kdey.datasets.loading import read_table
 from kdey.datasets.registry import DataFile, Entry, entries, find
+from tests.datasets.cases import make_lequa, sparse_text
 from tests.real_data import DATA, needs_data
-
-from .cases import make_lequa, sparse_text
 
 
 class Web:
