@@ -24,7 +24,7 @@ from fuzz.campaigns.table_damage import DAMAGES
 from fuzz.campaigns.table_rows import CLASSES, KINDS, OF_OBJECTS, RandomTable, random_table
 from fuzz.campaigns.tally import Tally
 from kdey import PACC
-from kdey.tables.columns import canonical_text
+from kdey.tables import canonical_text
 
 #: The kind of cases whose files are damaged.
 DAMAGED = "damaged"

@@ -10,7 +10,7 @@ from fuzz.campaigns.table_doors import DIALECTS
 from fuzz.campaigns.table_rows import KINDS
 from fuzz.campaigns.tables import DAMAGED, run_case
 from fuzz.campaigns.tally import Tally
-from kdey.tables.columns import canonical_text
+from kdey.tables import canonical_text
 
 from .profiles import PROFILE
 

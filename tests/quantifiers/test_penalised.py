@@ -15,8 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 import kdey
 from kdey.matching.likelihood import MixtureLikelihood
-from kdey.matching.penalty import PenalisedProblem, ShrunkRatios
-from kdey.matching.sqp import solve_sqp
+from kdey.matching.sqp import PenalisedProblem, ShrunkRatios, solve_sqp
 from kdey.matching.squares import CauchySchwarz, LeastSquares, MatchMeans
 from kdey.simplex import sample_smooth, sample_uniform
 from kdey.tables.features import TableFeatures

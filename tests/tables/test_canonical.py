@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from kdey.tables.columns import canonical_column, canonical_text
+from kdey.tables import canonical_column, canonical_text
 
 VALUES = [
     (7, "7"),

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
 
-from kdey.tables.columns import (
+from kdey.tables import (
     as_frame,
     day_numbers,
     finite_numbers,

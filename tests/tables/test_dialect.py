@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kdey.tables.columns import parse_number
+from kdey.tables import parse_number
 from kdey.tables.dialect import ReadOptions
 from kdey.tables.sources import TableError, TableSource, open_source
 

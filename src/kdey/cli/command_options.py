@@ -172,7 +172,7 @@ def check_columns(file: TableSource, options: Mapping[str, Any]) -> None:
 
     Only the header is read: a typo is answered before a model is loaded or a row is read.
     """
-    from kdey.tables.columns import require_names
+    from kdey.tables import require_names
     from kdey.tables.sources import TableError
 
     for what, of_columns in _COLUMN_OPTIONS.items():
@@ -493,7 +493,7 @@ def merge_of(options: Mapping[str, Any], classes: NDArray[Any]) -> dict[Any, Any
     click.UsageError
         If an option cannot be read, or names a class that the model does not have.
     """
-    from kdey.tables.columns import canonical_text
+    from kdey.tables import canonical_text
 
     known = {canonical_text(label): label for label in classes.tolist()}
     groups: dict[Any, list[Any]] = {}
@@ -521,7 +521,7 @@ def noise_of(texts: Sequence[str], option: str, classes: NDArray[Any]) -> Any:
 
     Raises click.UsageError if a text cannot be read or names no class.
     """
-    from kdey.tables.columns import canonical_text
+    from kdey.tables import canonical_text
 
     known = {canonical_text(label): label for label in classes.tolist()}
     rates: dict[Any, float] = {}

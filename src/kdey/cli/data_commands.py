@@ -340,7 +340,7 @@ def _text(cell: Any) -> str:
 
 def _fill_in(human: Labels, decided: Labels, file: TableSource, options: dict[str, Any]) -> None:
     """Put the labels of a filled-in file of rows into the column of the table."""
-    from kdey.tables.columns import require_names
+    from kdey.tables import require_names
     from kdey.tables.sources import TableError
 
     wanted = [ROW, options["decided"], options["human"]]

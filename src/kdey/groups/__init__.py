@@ -59,7 +59,7 @@ from kdey.status import (
 )
 
 if TYPE_CHECKING:
-    from kdey.tables.columns import Frame
+    from kdey.tables import Frame
 
 __all__ = [
     "Accumulator",

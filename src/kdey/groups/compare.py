@@ -34,7 +34,7 @@ from kdey.intervals.display import in_library, refuse_names
 from kdey.model import Fitted, model_of, place_of
 from kdey.options import HOLM, Options
 from kdey.status import not_checked
-from kdey.tables.columns import canonical_text
+from kdey.tables import canonical_text
 from kdey.validation import as_column
 
 #: What ``against`` takes beside a mapping of key values.

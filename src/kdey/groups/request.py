@@ -15,11 +15,11 @@ from kdey.bags import Indices
 from kdey.intervals.display import check_key_names
 from kdey.intervals.merging import Merging
 from kdey.options import HOLM, LABELLED_NOISE, OF_TABLES, Options
-from kdey.tables.columns import canonical_column, canonical_text, is_missing_value, is_text, require
+from kdey.tables import canonical_column, canonical_text, is_missing_value, is_text, require
 from kdey.tables.dialect import EXCEL, TimeFormat, TimeFormatFinder, asked_format, integer_series
 
 if TYPE_CHECKING:
-    from kdey.tables.columns import Frame, Series
+    from kdey.tables import Frame, Series
 
 
 #: Unit -> NumPy's unit, how many of them, and its rough length in seconds.

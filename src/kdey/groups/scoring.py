@@ -36,7 +36,7 @@ from kdey.groups.table import (
 from kdey.model import AnyModel, CombinedModel, Fitted, ForeignModel, model_of
 from kdey.posteriors import predict_posteriors
 from kdey.simplex import NEGATIVE_TOLERANCE, SUM_TOLERANCE, match_scores
-from kdey.tables.columns import (
+from kdey.tables import (
     RowNumbers,
     as_frame,
     canonical_column,
@@ -62,7 +62,7 @@ from kdey.tables.templates import Codes
 from kdey.validation import refuse_levels
 
 if TYPE_CHECKING:
-    from kdey.tables.columns import Frame
+    from kdey.tables import Frame
 
 
 #: Squares of larger weights, and sums of many, would be infinite.

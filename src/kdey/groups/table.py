@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kdey._fingerprints import Hashes
 from kdey.bags import Array, Indices
-from kdey.tables.columns import (
+from kdey.tables import (
     canonical_text,
     check_same,
     look_alikes,
@@ -35,7 +35,7 @@ from kdey.tables.templates import Codes
 from kdey.validation import take_rows
 
 if TYPE_CHECKING:
-    from kdey.tables.columns import Frame, Series
+    from kdey.tables import Frame, Series
 
 
 Floats = NDArray[np.floating]
@@ -58,7 +58,7 @@ class GroupKeys:
     """The combinations of key values seen so far, numbered in the order in which they came.
 
     Two rows are of one group where the canonical texts of their keys are the same
-    (``kdey.tables.columns.canonical_text``), in whatever type they come.
+    (``kdey.tables.canonical_text``), in whatever type they come.
 
     Attributes
     ----------

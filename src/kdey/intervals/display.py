@@ -21,7 +21,7 @@ from kdey._display import (
 )
 from kdey.bags import Array
 from kdey.options import WAYS
-from kdey.tables.columns import canonical_text
+from kdey.tables import canonical_text
 from kdey.validation import BACKENDS, as_column
 
 if TYPE_CHECKING:

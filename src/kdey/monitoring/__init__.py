@@ -63,7 +63,7 @@ from kdey.report.page import (
 from kdey.report.sections import MOST_ROWS, group_records, groups_table
 from kdey.report.shown_groups import GroupTable, group_table
 from kdey.report.words import quoted
-from kdey.tables.columns import canonical_text
+from kdey.tables import canonical_text
 from kdey.tables.output import Cell, Heading, Row, Table
 
 logger = logging.getLogger(__name__)

@@ -288,7 +288,7 @@ class RowQuantifier(BaseQuantifier):
 def _codes_of_strata(strata: ArrayLike, n_rows: int) -> NDArray[np.int64]:
     """Return what stands for the stratum of each row, whatever the type of its name."""
     from kdey._fingerprints import text_hashes
-    from kdey.tables.columns import canonical_text  # slow to import
+    from kdey.tables import canonical_text  # slow to import
 
     values = np.asarray(for_numpy(strata, "strata"))
     if values.shape != (n_rows,):

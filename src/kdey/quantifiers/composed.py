@@ -13,7 +13,7 @@ from kdey.bags import Array, BagsLike
 from kdey.classifiers import one_hot
 from kdey.intervals import Estimate, Estimates
 from kdey.matching import AnyMatching, Composite, Matching
-from kdey.matching.penalty import SmoothShares
+from kdey.matching.sqp import SmoothShares
 from kdey.matching.squares import Mean
 from kdey.model import AnyModel, BagSolver, ForeignModel, Scored
 from kdey.native import thread_count

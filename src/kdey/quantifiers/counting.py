@@ -17,7 +17,7 @@ from kdey.bayes.error_rates import check_counts
 from kdey.intervals import Estimate
 from kdey.matching import AnyMatching
 from kdey.matching.histograms import MatchThresholds
-from kdey.matching.penalty import Penalised, ShrunkRatios
+from kdey.matching.sqp import Penalised, ShrunkRatios
 from kdey.matching.squares import LeastSquares, MatchMeans, Mean
 from kdey.model import Model
 from kdey.posteriors import FittedStage, TrainingPosteriors
@@ -456,7 +456,7 @@ class RLLS(TunedQuantifier, AggregativeQuantifier):
     ----------
     strength : float, "finite-sample" or "auto"
         :math:`\tau`: a number, the paper's rule for the number of training instances
-        (:class:`~kdey.matching.penalty.ShrunkRatios`), or chosen at ``fit`` by the error on
+        (:class:`~kdey.matching.sqp.ShrunkRatios`), or chosen at ``fit`` by the error on
         held-out bags; ``tuning_`` then holds what was tried.
     crisp : bool
         Whether rows are decisions, as in the paper, instead of posteriors.

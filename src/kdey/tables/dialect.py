@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 
-from kdey.tables.columns import is_missing_text, parse_number
+from kdey.tables import is_missing_text, parse_number
 
 if TYPE_CHECKING:
-    from kdey.tables.columns import Series
+    from kdey.tables import Series
 
 #: Byte order marks of UTF-16 and UTF-32: zeros after them are half a letter.
 WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
@@ -81,7 +81,7 @@ class ReadOptions:
         is not empty.
     missing_values : tuple of str
         Texts that mean a missing value in all columns but the keys. An empty cell always does; see
-        ``kdey.tables.columns.MISSING`` for what does in columns of numbers and dates.
+        ``kdey.tables.MISSING`` for what does in columns of numbers and dates.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from typing import Any, BinaryIO
 
-from kdey.tables.columns import canonical_text
+from kdey.tables import canonical_text
 
 #: Bytes that the parts of a file may unpack to in all.
 _MOST_BYTES = 1 << 32

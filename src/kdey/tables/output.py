@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from kdey.tables.columns import parse_number
+from kdey.tables import parse_number
 from kdey.tables.excel import sheet_bytes
 
 if TYPE_CHECKING:

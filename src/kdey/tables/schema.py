@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey._display import LINE_WIDTH, count_of
-from kdey.tables.columns import (
+from kdey.tables import (
     Frame,
     RowNumbers,
     Series,

@@ -34,12 +34,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
-from kdey.tables.columns import distinct_texts, parse_number
+from kdey.tables import distinct_texts, parse_number
 from kdey.tables.dialect import WIDE_MARKS, ReadOptions, find_dialect, wide_encoding
 from kdey.tables.excel import ARCHIVE, COMPOUND, read_sheet
 
 if TYPE_CHECKING:
-    from kdey.tables.columns import Frame
+    from kdey.tables import Frame
 
 logger = logging.getLogger(__name__)
 
