@@ -177,10 +177,12 @@ class Report:
 
     @cached_property
     def totals(self) -> GroupTable | None:
-        """The groups over all times together; None where there are no times or no other keys."""
+        """The groups over all times together; None where there are none but times."""
         groups = self.shown_groups
-        if groups is None or groups.time is None or len(groups.by) == 1:
+        if groups is None or groups.by == (groups.time,):
             return None
+        if groups.time is None:
+            return groups
         total = groups.totals() if self.table is None else self.table.totals()
         total = total.with_classes_in_order(self.classes)
         of_keys = {identity(group.keys): group for group in total.groups}
@@ -190,10 +192,9 @@ class Report:
     @cached_property
     def group_explorer(self) -> Explorer | None:
         """The table of groups, or of series; None where there are none but times."""
-        groups = self.shown_groups
-        if groups is None or groups.by == (groups.time,):
+        if self.shown_groups is None or self.totals is None:
             return None
-        return explore_groups(groups, self.totals or groups, self.focus)
+        return explore_groups(self.shown_groups, self.totals, self.focus)
 
     @cached_property
     def class_explorer(self) -> Explorer | None:

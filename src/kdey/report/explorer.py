@@ -49,7 +49,8 @@ _LEAST_ERROR = 0.004
 _IN_VIEW = 0.98
 #: Ends of axes, in tenths of a per cent.
 _ENDS = (10, 20, 40, 60, 80, 100, 200, 300, 400, 500, 600, 800, 1000)
-_DEFAULT_CONFIDENCE = 0.95
+#: Confidence of intervals that do not say theirs.
+DEFAULT_CONFIDENCE = 0.95
 #: Times from which on their differences say how much shares fluctuate.
 _FEWEST_STEPS = 6
 
@@ -94,6 +95,8 @@ class Explorer:
         labels; NaN for what is not known.
     series : array of shape (n_rows, n_classes, n_times, 3)
         Estimates and their intervals at each time.
+    changes : Changes
+        The clearest change of each row and class.
     classes : sequence of str
         Those that can be picked; one without a name where rows are the classes.
     times, places : sequences of str and of int
@@ -120,6 +123,7 @@ class Explorer:
     rows: Sequence[str]
     shares: Array
     series: Array
+    changes: Changes
     classes: Sequence[str] = ("",)
     times: Sequence[str] = ()
     places: Sequence[int] = ()
@@ -147,11 +151,6 @@ class Explorer:
         """The rows that look unlike the training examples."""
         words = plain_status(POOR_FIT)
         return [row for row, flag in enumerate(self.flags) if words in flag]
-
-    @cached_property
-    def changes(self) -> Changes:
-        """The clearest change of each row and class."""
-        return clearest_changes(self.series, self.counts, self.confidence)
 
     @cached_property
     def shown_classes(self) -> list[int]:
@@ -333,7 +332,7 @@ def clearest_changes(
     if series.shape[2] < 2:
         nothing = np.full(shape, np.nan)
         return Changes(np.zeros(shape, dtype=int), nothing, nothing, np.zeros(shape, dtype=bool))
-    alpha = 1 - (_DEFAULT_CONFIDENCE if confidence is None else confidence)
+    alpha = 1 - (DEFAULT_CONFIDENCE if confidence is None else confidence)
     values, low, high = np.moveaxis(series, -1, 0)
     known = np.isfinite(values)
     n = np.where(known, np.asarray(counts, dtype=float)[:, None, :], 0.0)
@@ -374,19 +373,20 @@ def explore_classes(
     times, places, series, counts = _over_time(table, names)
     series = np.swapaxes(series[:1], 0, 1) if len(times) else np.empty((len(rows), 1, 0, 3))
     counts = counts[:1] * len(rows)
-    marks = _marked(clearest_changes(series, counts, confidence))
+    changes = clearest_changes(series, counts, confidence)
     return Explorer(
         "classes",
         "Class",
         names,
         shares,
         series,
+        changes,
         times=times,
         places=places,
         counts=counts,
         flags=[""] * len(rows),
         notes=[""] * len(rows),
-        marks=marks,
+        marks=_marked(changes),
         confidence=confidence,
     )
 
@@ -420,6 +420,7 @@ def explore_groups(table: GroupTable, totals: GroupTable, focus: str | None = No
         [totals.label(group) for group in totals.groups],
         shares,
         series,
+        changes,
         classes,
         times,
         places,

@@ -82,13 +82,12 @@ def page_of(report: Report) -> Page:
         for makers in (FRONT, TECHNICAL)
     )
     files = {name: data for part in (*front, *technical) for name, data in part.files.items()}
-    findings = _findings(report)
     return Page(
         title=report.title,
         question=question(report.estimate, report.shown_groups, report.focus),
-        headline=_headline(report, findings),
+        headline=_headline(report),
         facts=_facts(report),
-        findings=findings,
+        findings=_findings(report),
         tone=_verdict(report)[0],
         sections=front,
         settings=settings_of(report),
@@ -111,7 +110,7 @@ def _verdict(report: Report) -> tuple[str, str]:
     return fit_headline(report.checks, flagged)
 
 
-def _headline(report: Report, findings: list[Highlight]) -> str:
+def _headline(report: Report) -> str:
     """Return the answer to what was asked, in a sentence."""
     if report.estimate is not None and report.rows is not None:
         return headline(report.estimate, report.rows, report.focus)
@@ -147,12 +146,12 @@ def _drift(report: Report) -> list[str]:
 
 def _findings(report: Report) -> list[Highlight]:
     """Return what stands out, with links to the rows that show it."""
-    estimate, rows, groups = report.estimate, report.rows, report.shown_groups
+    estimate, rows = report.estimate, report.rows
+    groups, totals = report.shown_groups, report.totals
     findings: list[Highlight] = []
     if estimate is not None and rows is not None:
         findings += map(Highlight, _warning(estimate, rows))
-    if report.group_explorer is not None and groups is not None:
-        totals = groups if report.totals is None else report.totals
+    if report.group_explorer is not None and groups is not None and totals is not None:
         findings += group_findings(groups, totals, report.group_explorer, report.focus)
     elif report.class_explorer is not None:
         findings += change_findings(report.class_explorer)
@@ -298,11 +297,6 @@ def _numbers(report: Report) -> Section | None:
         )
     rows = groups_table(table, f"Prevalence by {listed(table.by)} and class")
     return Section("numbers", "All groups in numbers", words, tables=[rows])
-
-
-#: The sections for everybody, and those for specialists, in their order.
-FRONT = (_groups, _classes, _comparisons, _trust)
-TECHNICAL = (_numbers, *SECTIONS)
 
 
 def settings_of(report: Report) -> list[tuple[str, str]]:
@@ -619,3 +613,8 @@ def _p_value(value: float | None) -> Cell:
     if value is None:
         return Cell()
     return Cell("<\u20090.001" if value < 0.001 else f"{value:.3f}", value)
+
+
+#: The sections for everybody, and those for specialists, in their order.
+FRONT = (_groups, _classes, _comparisons, _trust)
+TECHNICAL = (_numbers, *SECTIONS)

@@ -52,12 +52,6 @@ class ClassRow:
     training: float | None = None
     truth: float | None = None
 
-    @property
-    def values(self) -> list[float]:
-        """All shares that are known."""
-        every = (self.estimate, self.low, self.high, self.naive, self.training, self.truth)
-        return [value for value in every if value is not None]
-
     def outside(self, share: float | None) -> bool:
         """Return whether a share is known and lies outside the interval."""
         if share is None or self.low is None or self.high is None:
@@ -280,6 +274,8 @@ def identity(keys: tuple[Any, ...]) -> tuple[tuple[type, Any], ...]:
 
 #: Columns that a row must have beside the group's keys; the others may be missing.
 REQUIRED = ("class", "n", "estimate", "low", "high")
+#: Columns with shares of the class, in the order of :class:`ClassRow`.
+_SHARES = ("estimate", "low", "high", "naive", "training")
 #: Other names that a column may have: those of estimates and of their frames.
 _OTHER_NAMES = {
     "naive": "classify_and_count",
@@ -407,15 +403,7 @@ def dictionaries(table: Any) -> Iterable[Mapping[str, Any]]:
 
 def _group(keys: tuple[Any, ...], rows: list[Mapping[str, Any]]) -> Group:
     class_rows = tuple(
-        ClassRow(
-            str(row["class"]),
-            number(row["estimate"]),
-            number(row["low"]),
-            number(row["high"]),
-            naive=_optional(row, "naive"),
-            training=_optional(row, "training"),
-        )
-        for row in rows
+        ClassRow(str(row["class"]), *(_optional(row, name) for name in _SHARES)) for row in rows
     )
     first = rows[0]
     size = number(first["n"])
@@ -430,7 +418,7 @@ def _group(keys: tuple[Any, ...], rows: list[Mapping[str, Any]]) -> Group:
 
 
 def _optional(row: Mapping[str, Any], name: str) -> float | None:
-    return number(row.get(name, row.get(_OTHER_NAMES[name])))
+    return number(row.get(name, row.get(_OTHER_NAMES.get(name, name))))
 
 
 def plain_value(value: Any) -> Any:

@@ -207,18 +207,15 @@ def classifier_words(
 
 def _fit(report: Report) -> Section | None:
     """Return the section on the fit check of the whole bag."""
-    result = report.check
-    if result is None:
+    if report.checks is None:
         return None
-    words, plots = [result.verdict], []
-    columns = None if report.checks is None else report.checks.columns
-    if columns is not None:
-        words.append(quoted(columns.verdict))
+    result, columns = report.checks.scores, report.checks.columns
+    words, plots = [result.verdict, quoted(columns.verdict)], []
     if isinstance(result, FitVerdict):
         words += fit_meaning(result, isinstance(columns, ColumnVerdict) and columns.rejected)
     if isinstance(result, FitCheck):
         plots = [fit_plot(result)]
-    tone = "" if report.checks is None else fit_headline(report.checks)[0]
+    tone, _ = fit_headline(report.checks)
     return Section("fit", "Does the sample fit?", words, plots=plots, verdict=tone)
 
 

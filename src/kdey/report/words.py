@@ -33,7 +33,7 @@ from kdey.intervals import Estimate, Estimates, difference
 from kdey.intervals.checks import Checks, ColumnVerdict, NotChecked, unknown_sentence
 from kdey.intervals.display import bag_names
 from kdey.intervals.drift import unavailable
-from kdey.report.explorer import ALARM_LEVEL, Explorer
+from kdey.report.explorer import ALARM_LEVEL, DEFAULT_CONFIDENCE, Explorer
 from kdey.report.page import Highlight, listed, percent, plain_status
 from kdey.report.shown_groups import ClassRow, Group, GroupTable, by_size
 from kdey.status import is_about_checking, problems, status_parts
@@ -361,10 +361,6 @@ def against_labels(rows: Sequence[ClassRow], look_trained: bool = False) -> list
     ]
 
 
-#: Confidence of intervals that do not say theirs.
-_DEFAULT_CONFIDENCE = 0.95
-
-
 def group_findings(
     table: GroupTable, totals: GroupTable, explorer: Explorer, focus: str | None = None
 ) -> list[Highlight]:
@@ -602,7 +598,7 @@ def _apart(a: ClassRow, b: ClassRow, n_pairs: int, confidence: float | None) -> 
     reach_up = (lower.high or 0.0) - _share(lower)
     reach_down = _share(upper) - (upper.low or 0.0)
     error = float((reach_up**2 + reach_down**2) ** 0.5)
-    alpha = 1 - (_DEFAULT_CONFIDENCE if confidence is None else confidence)
+    alpha = 1 - (DEFAULT_CONFIDENCE if confidence is None else confidence)
     wider = float(norm.isf(alpha / (2 * max(n_pairs, 1))) / norm.isf(alpha / 2))
     intervals_apart = (lower.high or 0.0) < (upper.low or 0.0)
     return intervals_apart and _share(upper) - _share(lower) > wider * error
