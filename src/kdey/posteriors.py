@@ -629,12 +629,6 @@ class _ClassifierFits:
         with self._blas_threads(), _reading(X, self.classifier):
             return clone(self.classifier).fit(X, self.classes[codes], **extra)
 
-    def fit_constant(self, rows: Indices) -> Any:
-        """Return a classifier for rows of a single class, which gets posterior one."""
-        from sklearn.dummy import DummyClassifier
-
-        return DummyClassifier().fit(take_rows(self.X, rows), self.classes[self.codes[rows]])
-
     def _blas_threads(self) -> AbstractContextManager[None]:
         return one_blas_thread() if self.single_blas_thread else nullcontext()
 
@@ -684,7 +678,12 @@ def _fit_fold(fits: _ClassifierFits, train: Indices, test: Indices, keep_bytes: 
     trained = np.unique(fits.codes[train])
     if len(trained) == 1:  # many classifiers refuse to be fitted on one class
         posteriors = np.tile(np.eye(len(fits.classes))[trained[0]], (len(test), 1))
-        return posteriors, fits.fit_constant(train) if keep_bytes else None
+        if not keep_bytes:
+            return posteriors, None
+        from sklearn.dummy import DummyClassifier  # slow to import
+
+        constant = DummyClassifier()
+        return posteriors, constant.fit(take_rows(fits.X, train), fits.classes[fits.codes[train]])
     model = fits.fit(train)
     posteriors = fits.posteriors(model, test)
     return posteriors, model if fits_into(model, keep_bytes) else None

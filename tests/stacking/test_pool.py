@@ -27,6 +27,8 @@ from kdey.stacking.pooled_classifier import (
     predictive,
     select_members,
 )
+from kdey.stacking.pooled_rows import SmoothedRatioRows
+from kdey.tuning.trials import TuningPlan
 
 PLAIN = MemberMethod("plain", RatioMap(), False)
 
@@ -176,3 +178,12 @@ def test_members_without_weight_are_dropped() -> None:
     assert [member.classifier for member in kept.members] == ["good"]
     assert kept.weights == pytest.approx([1.0])
     assert kept.posteriors == pytest.approx(pool.distributions[0])
+
+
+def test_the_recorded_seed_is_the_one_that_drew_the_bags() -> None:
+    X, y = three_classes()
+    training = TrainingPosteriors(GaussianNB().fit(X, y).predict_proba(X), y)
+    plan = TuningPlan(random_state=np.random.RandomState(4))  # every call advances it
+    first, _ = SmoothedRatioRows(plan).choose(training, 3)
+    again, _ = SmoothedRatioRows(TuningPlan(random_state=first.seed)).choose(training, 3)
+    assert [trial.score for trial in first.trials] == [trial.score for trial in again.trials]

@@ -220,7 +220,7 @@ class BaseSearch(BaseQuantifier):
         reader, X, schema = _read_training(self.quantifier, settings, refuse_masked(X, "X"))
         if schema is not None:
             first = make_candidates(reader, settings)
-        self._check_training_points(X)
+        self._remember_features(X)
         codes, classes = self._labels(y)
         check_consistent_length(X, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))

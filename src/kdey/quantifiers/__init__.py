@@ -475,7 +475,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
             if note:
                 warn(note, RepeatedIdsWarning, stacklevel=4)
         reader, X, schema = self._read_training(X)
-        self._check_training_points(X)
+        self._remember_features(X)
         codes, classes = self._labels(y, stacklevel=5)
         check_consistent_length(X, codes)
         self._warn_of_label_columns(X, schema, codes)
@@ -489,7 +489,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
     ) -> Self:
         self._stages()
         _, X, _ = self._read_training(X)
-        self._check_training_points(X)
+        self._remember_features(X)
         codes, classes = self._labels(y)
         return self._fit_templates(stage, X, codes, classes, clusters=clusters)
 

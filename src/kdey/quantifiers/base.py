@@ -112,8 +112,8 @@ def unfitted_on_failure(fit: Fit) -> Fit:
 _LAST_PARAMETERS = ("tune_for", "tune_bag_size", "cv", "random_state", "n_jobs", "device")
 
 
-def _place_of_parameter(parameter: inspect.Parameter) -> int:
-    """Return where a parameter stands in a signature: what a method shares comes last."""
+def _rank_of_parameter(parameter: inspect.Parameter) -> int:
+    """Return by what parameters of a signature are sorted: those that methods share come last."""
     name = parameter.name
     return 1 + _LAST_PARAMETERS.index(name) if name in _LAST_PARAMETERS else 0
 
@@ -158,7 +158,7 @@ class BaseQuantifier(BaseEstimator):
             dataclass(eq=False, repr=False, match_args=False, kw_only=True)(cls)
             made: Any = cls.__init__
             signature = inspect.signature(made)
-            ordered = sorted(signature.parameters.values(), key=_place_of_parameter)
+            ordered = sorted(signature.parameters.values(), key=_rank_of_parameter)
             made.__signature__ = signature.replace(parameters=ordered)
         write_out(cls, SHARED_PARAMETERS)
 
@@ -540,7 +540,7 @@ class BaseQuantifier(BaseEstimator):
         width = vars(self).get("n_features_in_")
         return InstanceScorer(feature_names=named, n_features=width, **parts)
 
-    def _check_training_points(self, X: Any) -> None:
+    def _remember_features(self, X: Any) -> None:
         """Store the number and the names of the features, or raise if ``X`` is masked."""
         validate_data(self, refuse_levels(refuse_masked(X, "X"), "X"), skip_check_array=True)
 

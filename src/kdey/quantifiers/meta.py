@@ -110,7 +110,7 @@ class WrapperQuantifier(PosteriorsMixin):
         """
         check_is_quantifier(self.quantifier)
         reader, X, schema = read_training(self.quantifier, refuse_masked(X, "X"))
-        self._check_training_points(X)
+        self._remember_features(X)
         codes, classes = self._labels(y)
         check_consistent_length(X, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
@@ -481,7 +481,7 @@ class TrainingPrevalence(BaseQuantifier):
 
         ``clusters`` change nothing, as nothing is learnt from instances.
         """
-        self._check_training_points(X)
+        self._remember_features(X)
         codes, classes = self._labels(y)
         check_consistent_length(X, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))

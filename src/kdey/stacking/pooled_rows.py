@@ -176,24 +176,6 @@ def record_pool(pool: HeldOut) -> StackRecord:
     return StackRecord(tuple(records), pool.log_loss())
 
 
-def complete_hold_outs(
-    training: TrainingPosteriors, n_classes: int, plan: TuningPlan, effort: TuningEffort
-) -> list[HoldOut]:
-    """Return the hold-outs whose training rows have all classes.
-
-    Posteriors have one column per class, so those of fewer classes cannot be recalibrated.
-
-    Parameters
-    ----------
-    training : TrainingPosteriors
-    n_classes : int
-    plan : TuningPlan
-    effort : TuningEffort
-    """
-    hold_outs = make_hold_outs(training, n_classes, plan, plan.seed(), effort)
-    return [hold_out for hold_out in hold_outs if hold_out.n_classes == n_classes]
-
-
 def _smoothing_sentence(tuning: Tuning) -> str:
     power = dict(tuning.best.params).get("power", 1.0)
     share = tuning.best.value
@@ -238,7 +220,9 @@ class SmoothedRatioRows(ChoosingSpec):
     ) -> tuple[Tuning, RatioMap]:
         """Return the record of the choice, and the row spec that was chosen."""
         plan, seed = self.plan, self.plan.seed()
-        hold_outs = complete_hold_outs(training, n_classes, plan, TuningEffort())
+        found = make_hold_outs(training, n_classes, plan, seed, TuningEffort())
+        # Posteriors have one column per class, so those of fewer classes cannot be recalibrated.
+        hold_outs = [hold_out for hold_out in found if hold_out.n_classes == n_classes]
         if not hold_outs:
             tuning = plan.record_unlearnt(
                 "pseudo_share",
