@@ -14,7 +14,8 @@ import logging
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -27,12 +28,12 @@ from kdey.datasets.registry import (
     DataFile,
     Entry,
     PathLike,
-    Recipe,
     Roots,
     cache_dir,
     find,
     locate,
     missing,
+    recipes,
     require,
     roots,
     sha256,
@@ -51,6 +52,69 @@ _WORD_COLUMNS = {
 #: A broken connection loses at most the last chunk.
 _CHUNK = 1 << 16
 _TIMEOUT = 60
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the downloads of one data set become a table; no number is changed.
+
+    Attributes
+    ----------
+    urls : sequence of str
+        Their rows are put one after the other.
+    label : int
+        Column of the label, negative from the end.
+    delimiter : str or None
+        None: any white space.
+    header : bool
+        Whether the first line names the columns.
+    drop : sequence of int
+        Columns left out, such as running numbers.
+    features : int or None
+        How many columns from the left are features (before any drop); None: all but the label.
+    positive : sequence of str
+        Labels that become 1, all others 0; empty: labels stay.
+    missing : str or None
+        Rows with such a cell are left out.
+    codes : mapping from str to str
+        Words of the feature columns and the numbers to put for them.
+    member : str or None
+        File inside a zip archive.
+    """
+
+    urls: Sequence[str]
+    label: int = -1
+    delimiter: str | None = ","
+    header: bool = False
+    drop: Sequence[int] = ()
+    features: int | None = None
+    positive: Sequence[str] = ()
+    missing: str | None = None
+    codes: Mapping[str, str] = field(default_factory=dict)
+    member: str | None = None
+
+    @classmethod
+    def of(cls, entry: Entry) -> Recipe | None:
+        """Return the recipe of a set; None where downloads are read as they are, or by hand."""
+        steps = recipes().get(entry.full_name)
+        return None if steps is None else cls(**steps)
+
+    def words(self) -> str:
+        """Return in a few words what is done."""
+        steps = [f"label from column {self.label}"]
+        if self.drop:
+            steps.append(f"columns {self.drop} left out")
+        if self.features is not None:
+            steps.append(f"the first {self.features} columns kept")
+        if self.missing is not None:
+            steps.append(f"rows with {self.missing!r} left out")
+        if self.codes:
+            steps.append(
+                "coded " + ", ".join(f"{word}={code}" for word, code in self.codes.items())
+            )
+        if self.positive:
+            steps.append(f"label 1 for {', '.join(self.positive)}")
+        return "; ".join(steps)
 
 
 def fetch(
@@ -223,10 +287,11 @@ def _file_name(url: str, entry: Entry) -> str:
 
 def _unpack(entry: Entry, downloads: list[Path], cache: Path) -> list[Path]:
     """Turn the downloads into the files of the data set, and return these."""
-    if entry.recipe is not None:
+    recipe = Recipe.of(entry)
+    if recipe is not None:
         target = cache / entry.files[0].path
-        convert(entry, entry.recipe, downloads, target)
-        logger.info("converted to %s: %s", entry.files[0].path, entry.recipe.words())
+        convert(entry, recipe, downloads, target)
+        logger.info("converted to %s: %s", entry.files[0].path, recipe.words())
         return [target]
     if entry.is_lequa:  # read from the archives as they are
         for path in downloads:

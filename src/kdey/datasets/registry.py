@@ -1,10 +1,9 @@
 """The data sets that exist, their official homes, and where their files lie.
 
-A recipe says which column of a file of the UCI archive is the label, which rows and columns are
-left out, and which labels count as positive; it changes no number. The repository's command
-``python -m experiments data fetch`` applies it and prints what it did. ``catalogue.csv`` has the
-sets, ``recipes.json`` the recipes. Files lie in a directory of the user's, in ``$KDEY_DATA``, or in
-the download cache; :func:`locate` finds one, compressed or not.
+``catalogue.csv`` has the sets, ``recipes.json`` where files of the UCI archive are, and how the
+repository's command ``python -m experiments data fetch`` makes tables of them. Files lie in a
+directory of the user's, in ``$KDEY_DATA``, or in the download cache; :func:`locate` finds one,
+compressed or not.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import csv
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
@@ -27,63 +26,6 @@ PathLike = str | os.PathLike[str]
 Roots: TypeAlias = Mapping[str, Path]
 #: Folder that the published archive of the tweets unpacks to.
 _TWEETS_ARCHIVE = "tweet_sentiment_quantification_snam"
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What to do with the downloads of one data set.
-
-    Attributes
-    ----------
-    urls : sequence of str
-        Their rows are put one after the other.
-    label : int
-        Column of the label, negative from the end.
-    delimiter : str or None
-        None: any white space.
-    header : bool
-        Whether the first line names the columns.
-    drop : sequence of int
-        Columns left out, such as running numbers.
-    features : int or None
-        How many columns from the left are features (before any drop); None: all but the label.
-    positive : sequence of str
-        Labels that become 1, all others 0; empty: labels stay.
-    missing : str or None
-        Rows with such a cell are left out.
-    codes : mapping from str to str
-        Words of the feature columns and the numbers to put for them.
-    member : str or None
-        File inside a zip archive.
-    """
-
-    urls: Sequence[str]
-    label: int = -1
-    delimiter: str | None = ","
-    header: bool = False
-    drop: Sequence[int] = ()
-    features: int | None = None
-    positive: Sequence[str] = ()
-    missing: str | None = None
-    codes: Mapping[str, str] = field(default_factory=dict)
-    member: str | None = None
-
-    def words(self) -> str:
-        """Return in a few words what is done."""
-        steps = [f"label from column {self.label}"]
-        if self.drop:
-            steps.append(f"columns {self.drop} left out")
-        if self.features is not None:
-            steps.append(f"the first {self.features} columns kept")
-        if self.missing is not None:
-            steps.append(f"rows with {self.missing!r} left out")
-        if self.codes:
-            steps.append(
-                "coded " + ", ".join(f"{word}={code}" for word, code in self.codes.items())
-            )
-        if self.positive:
-            steps.append(f"label 1 for {', '.join(self.positive)}")
-        return "; ".join(steps)
 
 
 #: Groups of LeQua tasks.
@@ -201,12 +143,6 @@ class Entry:
         return self.short_name if self.group in ("uci-extra", *_STAND_INS) else self.name
 
     @property
-    def recipe(self) -> Recipe | None:
-        """How the downloads become a table; None where they are read as they are, or by hand."""
-        steps = None if self.uci is None else _recipes().get(self.full_name)
-        return None if steps is None else Recipe(**steps)
-
-    @property
     def page(self) -> str:
         """The official home of the set, for people: description, licence, citation."""
         if self.uci is not None:
@@ -220,7 +156,7 @@ class Entry:
             return tuple(f"{self.page}/files/{f.path.rpartition('/')[2]}" for f in self.files)
         if self.group == "tweets":
             return (f"{self.page}/files/{_TWEETS_ARCHIVE}.zip",)
-        return () if self.recipe is None else tuple(self.recipe.urls)
+        return tuple(recipes().get(self.full_name, {"urls": ()})["urls"])
 
 
 @cache
@@ -238,7 +174,8 @@ def entries() -> tuple[Entry, ...]:
 
 
 @cache
-def _recipes() -> dict[str, dict[str, Any]]:
+def recipes() -> dict[str, dict[str, Any]]:
+    """Return by full names how the downloads of data sets become tables."""
     text = (files("kdey.datasets") / "recipes.json").read_text(encoding="utf-8")
     found: dict[str, dict[str, Any]] = json.loads(text)
     return found

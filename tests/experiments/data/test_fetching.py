@@ -11,7 +11,7 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 
-from experiments.download import Checksums, convert, fetch
+from experiments.download import Checksums, Recipe, convert, fetch
 from kdey.datasets import load_dataset, load_lequa
 from kdey.datasets.loading import read_table
 from kdey.datasets.registry import DataFile, Entry, entries, find
@@ -159,7 +159,7 @@ def small(entry: Entry, rows: int, features: int, classes: int) -> Entry:
 @pytest.mark.parametrize("name", RAW)
 def test_recipes_on_lines_of_the_official_format(tmp_path: Path, name: str) -> None:
     text, first = RAW[name]
-    recipe: Any = find(name).recipe
+    recipe: Any = Recipe.of(find(name))
     downloads = [tmp_path / f"{number}.data" for number in range(len(recipe.urls))]
     for path in downloads:
         path.write_text(text)
@@ -177,14 +177,14 @@ def test_semeion_takes_one_indicator_column(tmp_path: Path) -> None:
     digits = np.eye(10, dtype=int)
     lines = [" ".join(["1.0000"] * 256 + [str(v) for v in digits[d]]) + " " for d in (7, 3)]
     (tmp_path / "s").write_text("\n".join(lines))
-    recipe: Any = find("uci-binary/semeion").recipe
+    recipe: Any = Recipe.of(find("uci-binary/semeion"))
     entry = small(find("uci-binary/semeion"), 2, 256, 2)
     convert(entry, recipe, [tmp_path / "s"], tmp_path / "out.csv.gz")
     assert read_table(tmp_path / "out.csv.gz")[1].tolist() == [1, 0]
 
 
 def test_dry_bean_is_read_from_its_arff(tmp_path: Path) -> None:
-    recipe: Any = find("uci-multi/dry-bean").recipe
+    recipe: Any = Recipe.of(find("uci-multi/dry-bean"))
     text = "@RELATION beans\n@ATTRIBUTE a REAL\n@DATA\n1.5,2,SEKER\n3,4,BOMBAY\n"
     (tmp_path / "d.zip").write_bytes(zipped({recipe.member: text}))
     entry = small(find("dry-bean"), 2, 2, 2)
@@ -211,7 +211,7 @@ def test_the_real_letters_survive_the_way_through_the_official_format(tmp_path: 
 
 
 def test_every_recipe_belongs_to_a_set_and_says_what_it_does() -> None:
-    names = [find(entry.full_name).recipe for entry in entries()]
+    names = [Recipe.of(find(entry.full_name)) for entry in entries()]
     known = [recipe for recipe in names if recipe is not None]
     assert len(known) == 36
     assert all("label from column" in recipe.words() for recipe in known)
