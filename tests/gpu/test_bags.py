@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from kdey.bags import Bags
-from kdey.gpu import bags as device_bags, solve
+from kdey.gpu import device_rows, solve
 from kdey.gpu.device_rows import DeviceBags, DeviceRows
 from kdey.gpu.sums import in_tiles
 from kdey.matching.likelihood import MaximiseLikelihood
@@ -46,7 +46,7 @@ def test_bags_of_several_pools(place):
 
 @pytest.mark.parametrize("numbers", [1, 60, 500, 1 << 20])
 def test_runs_cover_every_bag_once(monkeypatch, numbers):
-    monkeypatch.setattr(device_bags, "_NUMBERS", {"cpu": numbers})
+    monkeypatch.setattr(device_rows, "_NUMBERS", {"cpu": numbers})
     held = DeviceBags.of(unequal(), torch.device("cpu"))
     runs = list(held.runs(3))
     assert sorted(np.concatenate(runs).tolist()) == list(range(8))
