@@ -69,6 +69,11 @@ def test_a_change_is_found_where_it_is_and_leads_to_its_row() -> None:
     assert "shop 00: “" in sentences
     assert "before week 7 of 2026" in sentences
     assert '<a href="#groups-0" data-label="' in report.html()
+    assert explorer.marks == {(0, label): [5], (0, list(explorer.classes).index("c")): [5]}
+    alone = make_report(shop_rows(1, 10, jump=0.2), time="week").class_explorer
+    assert alone is not None
+    places = {name: place for (row, _), place in alone.marks.items() for name in [alone.rows[row]]}
+    assert places == {"a": [5], "c": [5]}, "lines of classes have marks, too"
     quiet = make_report(shop_rows(4, 10), by=["shop"], time="week")
     assert "No share has changed over time by more than chance explains." in told(quiet)
 

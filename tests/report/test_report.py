@@ -139,6 +139,8 @@ def test_every_kind_of_method_has_a_report(method: object) -> None:
     page = make_report(q.estimate(X[:80]), quantifier=q).html()
     assert "classes" in sections(page)
     assert type(q).__name__ in page
+    fit = page.split('<section id="fit-section"')[1].split("</section>")[0]
+    assert "column" in fit, "the verdict on columns stands beside that on scores"
 
 
 def test_two_classes_and_the_automatic_choice_in_words() -> None:

@@ -27,7 +27,7 @@ from kdey.diagnostics.score_check import (
 )
 from kdey.intervals import Estimates
 from kdey.intervals.checks import Checks, ColumnResult, ColumnVerdict, FitVerdict, NotChecked
-from kdey.model import AnyModel, Fitted, Model, model_of, training_of
+from kdey.model import AnyModel, Fitted, Model, model_of
 from kdey.tables.templates import Codes
 from kdey.validation import on_host, take_rows
 
@@ -42,16 +42,17 @@ def unchecked_scores(quantifier: Fitted) -> NotChecked | None:
         return NotChecked("the method works on features")
     if not isinstance(model, Model):
         return NotChecked("the method combines several quantifiers")
-    if model.training is None or model.training.posteriors is None:
+    posteriors = None if model.training is None else model.training.posteriors
+    if posteriors is None:
         return NotChecked("the method keeps no training posteriors")
-    if model.derived("few distinct posteriors", lambda: _are_decisions(model)):
+    k = model.n_classes
+    if model.derived("few distinct posteriors", lambda: _are_decisions(posteriors, k)):
         return NotChecked(DECIDED, never=True)
     return None
 
 
-def _are_decisions(model: Model) -> bool:
-    """Return whether the training posteriors take no more than k values, as decisions do."""
-    posteriors, k = training_of(model).required(), model.n_classes
+def _are_decisions(posteriors: NDArray[np.floating], k: int) -> bool:
+    """Return whether training posteriors take no more than k values, as decisions do."""
     if len(np.unique(row_hashes(posteriors[: 10 * k]))) > k:
         return False
     return len(np.unique(row_hashes(posteriors))) <= k
