@@ -146,6 +146,8 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
 class _SoftmaxScaling(Calibrator):
     """The softmax family of the module docstring; subclasses declare which parameters are free."""
 
+    #: To which calibrated posteriors are raised before they are normalised.
+    power: float = 1.0
     _shared_scale: bool
     _has_bias: bool
 
@@ -185,16 +187,11 @@ class _SoftmaxScaling(Calibrator):
         logs = P.double().clamp(min=self.floor).log()
         z = logs - logs.mean(dim=1, keepdim=True)
         logits = z * logs.new_tensor(self.scale_) + logs.new_tensor(self.bias_)
-        return (self._exponent * logits).softmax(dim=1)
-
-    @property
-    def _exponent(self) -> float:
-        """The power to which calibrated posteriors are raised before they are normalised."""
-        return 1.0
+        return (self.power * logits).softmax(dim=1)
 
     def _calibrated(self, p: Array) -> Array:
         z = centred_logs(p, self.floor)
-        return softmax_rows(self._exponent * (z * self.scale_ + self.bias_))
+        return softmax_rows(self.power * (z * self.scale_ + self.bias_))
 
 
 class TemperatureScaling(_SoftmaxScaling):
@@ -221,24 +218,11 @@ class SharpenedBCTS(BCTS):
     ----------
     power : float
         One for BCTS itself.
-    floor, tol, max_iter
-        See :class:`Calibrator`.
     """
 
-    def __init__(
-        self,
-        power: float = 1.0,
-        *,
-        floor: float = LOG_FLOOR,
-        tol: float = 1e-10,
-        max_iter: int = 200,
-    ) -> None:
-        super().__init__(floor=floor, tol=tol, max_iter=max_iter)
+    def __init__(self, power: float = 1.0) -> None:
+        super().__init__()
         self.power = power
-
-    @property
-    def _exponent(self) -> float:
-        return self.power
 
 
 class VectorScaling(_SoftmaxScaling):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, Self, TypeAlias, get_args
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -313,7 +313,6 @@ _OTHERS = ("category", "text")
 
 #: Columns of a sparse matrix: on one scale, as the words of texts are, or each on its own.
 SparseColumns: TypeAlias = Literal["alike", "mixed"]
-SPARSE_COLUMNS: tuple[SparseColumns, ...] = get_args(SparseColumns)
 #: Largest values of columns that are alike: how far apart they may be, and the range of the usual.
 _ALIKE, _USUAL = 100.0, (0.01, 100.0)
 
