@@ -31,7 +31,7 @@ METHODS: dict[str, tuple[Any, dict[str, Any], int]] = {
     "Ordered-EMQ": (kdey.Ordered(kdey.EMQ(C)), {"strength": [0.0, 0.01]}, 3),
     "Ensemble": (
         kdey.Ensemble(kdey.PACC(C, cv=3), n_members=4, random_state=0),
-        {"selection": ["accuracy", "distribution"]},
+        {"selection": ["all", "prevalence"]},
         3,
     ),
     "T50": (kdey.T50(C, cv=3), {"classifier__C": [0.1, 1.0]}, 2),
