@@ -5,7 +5,7 @@
 Each gate is a target of the Makefile with a log of its own in ``build/release``. The record has the
 commit, the processor and of each gate the command, exit status, time and closing line. It is
 written after every gate, and a gate that has passed on this very commit is not run again, so that a
-run that was stopped goes on. ``--table`` prints the record, as the page on releases shows it.
+run that was stopped goes on. ``--table`` prints the record, for the page on releases.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def main() -> None:
     asked = parser.parse_args()
     record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     if asked.table:
-        print(table(record))
+        print(table(record) if record else "No gate has been recorded: make release-run")
         return
     if record.get("commit") != (head := commit()):
         record = {"commit": head, "machine": machine(), "when": "", "gates": {}}
