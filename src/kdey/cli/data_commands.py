@@ -205,7 +205,7 @@ def _summary(errors: dict[str, float]) -> str:
         f"undo this: {best} is best here with {100 * errors[best]:.2f} points, "
         f"{errors['CC'] / errors[best]:.1f} times closer than counting; KDEy-ML, which "
         f"chose its own bandwidths, has {100 * errors['KDEy-ML']:.2f}. All methods saw the same "
-        "classifier, the same training posteriors and the same bags.\n"
+        "classifier, the same training posteriors and the same samples.\n"
     )
 
 
