@@ -43,7 +43,7 @@ import numpy as np
 
 from cases import quiet
 from kdey.bags import Bags, offsets_of
-from kdey.bayes.each_group import LEVELS, OtherGroups, SeparateEnds, lean_on_others
+from kdey.bayes.each_group import LEVELS, SeparateEnds, lean_on_others, learn_others
 from kdey.bayes.pooling import GroupTree, ShrunkGroups, shrink_groups
 from kdey.bayes.sampling import TemplateDraws
 from kdey.groups import differ
@@ -223,15 +223,16 @@ def flags_of_kind(name: str, table: str, seed: int) -> dict[str, float]:
     _, sizes, positions = draw_kinds(members, table, rng)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ends = separate_ends(quantifier, pool[positions], sizes)[1]
-        others = OtherGroups.of(ends, sizes, np.zeros(len(sizes), dtype=np.int64))
+        templates = TemplateDraws.of(quantifier)
+        ends, parents = separate_ends(quantifier, pool[positions], sizes)[1], np.zeros_like(sizes)
+        others = learn_others(templates, pool, positions, sizes, ends, TAIL, parents)
         is_large = np.repeat(sizes == 60, sizes)
         halves = [np.flatnonzero(~is_large), np.flatnonzero(is_large)]
         by_size = quantifier.estimate_posteriors(pool[positions], halves, check_fit=False)
         alike = not (others.hint or differ(by_size[0], by_size[1]))
         if alike:  # the chains decide
             made = lean_on_others(
-                *(TemplateDraws.of(quantifier), pool[positions], sizes, ends, TAIL),
+                *(templates, pool[positions], sizes, ends, TAIL),
                 **{"random_state": seed, **EFFORT},
             )
             alike = made.alike

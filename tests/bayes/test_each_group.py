@@ -12,7 +12,10 @@ from kdey.bayes.each_group import (
     SeparateEnds,
     _chances_of_counts,
     _inside,
+    row_ends,
 )
+from kdey.bayes.sampling import TemplateDraw
+from kdey.rows.posterior import RatioMap
 
 TAIL, ERROR = 0.025, 0.06
 NONE = np.zeros(2)
@@ -112,3 +115,66 @@ def test_estimates_move_as_far_as_they_stay_inside() -> None:
     low, high = start - 0.1, start + 0.1
     np.testing.assert_allclose(_inside(start, end, low, high), [[0.6, 0.4], [0.25, 0.75]])
     np.testing.assert_allclose(_inside(start, start, start, start), start)
+
+
+def overlapping(shares: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return densities (m, 2) of rows of two classes that overlap, by the share of the first."""
+    x = np.where(rng.random(len(shares)) < shares, 0.5, -0.5) + rng.normal(size=len(shares))
+    ratio = np.exp(np.clip(x, -20.0, 20.0))
+    return np.stack([ratio, np.ones_like(ratio)], axis=1) / np.maximum(ratio, 1.0)[:, None]
+
+
+def exact_templates(rng: np.random.Generator, n: int = 4000) -> TemplateDraw:
+    labels = np.arange(n) % 2
+    rows = overlapping(1.0 - labels, rng)
+    weights = np.stack([labels == 0, labels == 1], axis=1) / (n / 2)
+    return TemplateDraw(RatioMap(), False, rows, weights)
+
+
+def test_row_ends_are_means_on_the_scale_of_shares() -> None:
+    """The oracle: a loop over groups and classes; in expectation the centre is the share."""
+    rng = np.random.default_rng(3)
+    templates, sizes, mix = exact_templates(rng), np.array([400, 3, 1, 600]), np.array([0.3, 0.7])
+    shares = np.repeat([0.1, 0.5, 0.5, 0.9], sizes)
+    rows = overlapping(shares, rng)
+    ends = row_ends(rows, templates, mix, sizes, TAIL)
+    membership = rows * mix / (rows @ mix)[:, None]
+    known = templates.training * mix / (templates.training @ mix)[:, None]
+    groups = np.split(membership, np.cumsum(sizes)[:-1])
+    common = sum(((g - g.mean(axis=0)) ** 2).sum(axis=0) for g in groups) / (1004 - 4)
+    for number, own in enumerate(groups):
+        for label in range(2):
+            first, second = (known[templates.weights[:, c] > 0, label].mean() for c in range(2))
+            inside, outside = (first, second) if label == 0 else (second, first)
+            centre = (own[:, label].mean() - outside) / (inside - outside)
+            squares = ((own[:, label] - own[:, label].mean()) ** 2).sum() + 10 * common[label]
+            error = np.sqrt(squares / (len(own) + 9) / len(own)) / (inside - outside)
+            assert ends.estimate(label)[number] == pytest.approx(centre)
+            at = np.flatnonzero(np.isclose(ends.scores, -ndtri(TAIL)))[0]
+            assert ends.shares[at, number, label] == pytest.approx(centre + ndtri(TAIL) * error)
+    np.testing.assert_allclose(ends.estimate(0)[[0, 3]], [0.1, 0.9], atol=0.12)
+
+
+def test_rows_show_a_group_that_shares_cannot() -> None:
+    """Separate intervals rule nothing out; the rows of the group are not those of the others."""
+    rng, sizes, parents = np.random.default_rng(4), np.full(20, 60), np.zeros(20, dtype=np.int64)
+    templates, mix = exact_templates(rng), np.array([0.3, 0.7])
+    nothing = np.tile([0.3, 0.7], (20, 1))
+    ends = [(np.zeros((20, 2)), np.ones((20, 2)))] * len(LEVELS)
+    by_shares = OtherGroups.of(SeparateEnds.of(nothing, ends, TAIL), sizes, parents)
+    assert not by_shares.strange.any()
+    shares = np.repeat(np.where(np.arange(20) == 7, 0.95, 0.3), sizes)
+    rows = row_ends(overlapping(shares, rng), templates, mix, sizes, TAIL)
+    both = by_shares.tested_by_rows(rows, sizes, parents)
+    assert np.flatnonzero(both.strange).tolist() == [7]
+
+
+def test_rows_of_equal_groups_are_seldom_strange() -> None:
+    rng, sizes, parents = np.random.default_rng(5), np.full(20, 40), np.zeros(20, dtype=np.int64)
+    templates, mix, tables = exact_templates(rng), np.array([0.3, 0.7]), 60
+    alarms = 0
+    for _ in range(tables):
+        rows = overlapping(np.full(800, 0.3), rng)
+        others = OtherGroups.of(row_ends(rows, templates, mix, sizes, TAIL), sizes, parents)
+        alarms += int(others.strange.any())
+    assert alarms <= 9  # 0.1 of them at most; nine or fewer with a chance of 0.9 then

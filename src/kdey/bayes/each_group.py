@@ -12,8 +12,16 @@ separate interval are the shares with :math:`S = \pm z_{\alpha/2}`.
 
 **A group does not belong** to the others if its estimate is too far out under :math:`\pi_g`: the
 smaller of the chances :math:`\int \pi_g(t) \Phi(\mp S_g(t)) \, dt` of an estimate as large or as
-small, doubled, is below 0.1 over the number of shares that are tested. The normal probability is
+small, doubled, is below 0.07 over the number of shares that are tested. The normal probability is
 at least that of such a count among error-free labels, whose tails are longer where it is small.
+
+Separate intervals hold the errors of the templates, which all groups have in common: where classes
+overlap, they alone make every share possible. The *rows* of groups can be compared without them.
+The mean membership of a group in a class, on a scale where the class itself has 1 and the others,
+mixed as in the whole table, have 0, goes with the share, and differs from it by the same errors in
+all groups; its own error is that of a mean of rows. The same test of these means, at 0.03 because
+their errors are taken to be normal, sees groups that differ in rows of which nobody can say what
+shares they mean.
 
 **Valid for each group.** Any function :math:`u_g(t) \in [0, 1]` that does not depend on the rows of
 group g gives a valid interval of it (Yu and Hoff, Biometrika 105, 2018): all shares t with
@@ -30,7 +38,7 @@ its interval.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +47,8 @@ from scipy.special import betainc, ndtr, ndtri, softmax
 
 from kdey.bags import Array, Indices, offsets_of
 from kdey.bayes.pooling import GroupTree, shrink_groups
-from kdey.bayes.sampling import TemplateDraws
+from kdey.bayes.sampling import TemplateDraw, TemplateDraws
+from kdey.intervals.moments import adapted, smoothed
 from kdey.options import EACH_GROUP
 
 #: Groups that are needed to say something of another one.
@@ -54,6 +63,10 @@ _HINT = 0.2
 #: Share of groups that may have any share: where the others are learnt from, and in intervals.
 _STRANGE, _WIDE = 0.01, 0.1
 _CELLS, _MEANS, _CONCENTRATIONS = 200, 21, 12
+#: Part of the false alarms that the test of rows may make.
+_BY_ROWS = 0.3
+#: Instances by which the spread of rows is the common one; smallest distance of a class.
+_SPREAD_ROWS, _SMALLEST = 10.0, 1e-6
 #: Shares of the error that may lie above an accepted estimate, and scores at which they are tried.
 _SPLITS, _SCORES = np.linspace(0.02, 0.98, 49), np.linspace(3.2, -3.2, 81)
 #: Numbers per array of a chunk of groups, which bounds the memory.
@@ -150,6 +163,12 @@ class OtherGroups:
             made._learn(ends, sizes, everybody, few)
         return made
 
+    def tested_by_rows(self, rows: SeparateEnds, sizes: Indices, parents: Indices) -> OtherGroups:
+        """Return the same with p-values that hold for the tests of shares and of rows together."""
+        by_rows = OtherGroups.of(rows, sizes, parents).p_value / _BY_ROWS
+        p_value = np.minimum(self.p_value / (1.0 - _BY_ROWS), by_rows)
+        return replace(self, p_value=np.minimum(p_value, 1.0))
+
     def _learn(
         self, ends: SeparateEnds, sizes: Indices, members: Indices, wanted: NDArray[np.bool_]
     ) -> None:
@@ -222,6 +241,43 @@ class OtherGroups:
         return _crossing(t, _SCORES - most), _crossing(t[..., ::-1], (fewest - _SCORES)[..., ::-1])
 
 
+def row_ends(
+    densities: Array, training: TemplateDraw, mix: Array, sizes: Indices, tail: float
+) -> SeparateEnds:
+    """Return ends around the mean memberships of groups, on the scale of shares.
+
+    Parameters
+    ----------
+    densities : array of shape (m, k)
+        Rows of all groups, one group after the other.
+    training : TemplateDraw
+        With the densities of training instances.
+    mix : array of shape (k,)
+        Shares of the whole table, all positive.
+    sizes : int64 array of shape (G,)
+    tail : float
+    """
+    assert training.training is not None
+    assert training.weights is not None
+    values = adapted(densities, mix)
+    # Column l of the templates: mean memberships of training class l.
+    templates = adapted(training.training, mix).T @ training.weights
+    own = templates.diagonal()
+    base = (templates @ mix - own * mix) / (1.0 - mix)
+    slope = np.maximum(own - base, _SMALLEST)
+    means = np.add.reduceat(values, offsets_of(sizes)[:-1]) / sizes[:, None]
+    values -= np.repeat(means, sizes, axis=0)
+    squares = np.add.reduceat(values**2, offsets_of(sizes)[:-1])
+    common = squares.sum(axis=0) / max(len(values) - len(sizes), 1)
+    variance = (squares + _SPREAD_ROWS * common) / (sizes[:, None] - 1.0 + _SPREAD_ROWS)
+    error = np.sqrt(variance / sizes[:, None]) / slope
+    centre = (means - base) / slope
+    quantiles = -ndtri(np.minimum(tail * np.array(LEVELS), 0.49))
+    return SeparateEnds.of(
+        centre, [(centre - q * error, centre + q * error) for q in quantiles], tail
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class LeaningGroups:
     """Estimates of G groups that lean on one another, and how far they do.
@@ -246,6 +302,25 @@ class LeaningGroups:
     shrinkage: Array
     alike: bool
     converged: bool
+
+
+def learn_others(
+    templates: TemplateDraws,
+    posteriors: NDArray[np.floating],
+    positions: Indices,
+    sizes: Indices,
+    ends: SeparateEnds,
+    tail: float,
+    parents: Indices,
+) -> OtherGroups:
+    """Return what the others say of each group, and whether it belongs; parameters as below."""
+    others, centre = OtherGroups.of(ends, sizes, parents), templates.centre()
+    if centre.training is None:
+        return others
+    mix = sizes @ ends.shares_at(np.zeros(1))[:, :, 0]
+    mix = smoothed(mix / mix.sum(), float(sizes.sum()))
+    rows = row_ends(centre(posteriors, positions), centre, mix, sizes, tail)
+    return others.tested_by_rows(rows, sizes, parents)
 
 
 def lean_on_others(
@@ -282,14 +357,15 @@ def lean_on_others(
         Of :func:`~kdey.bayes.pooling.shrink_groups`.
     """
     parents = np.zeros(len(sizes), dtype=np.int64) if parents is None else parents
-    others = OtherGroups.of(ends, sizes, parents)
-    strange = others.strange
-    own, offsets = np.flatnonzero(~strange), offsets_of(sizes)
+    offsets = offsets_of(sizes)
     at = np.arange(offsets[-1]) if positions is None else positions
-    rows = np.concatenate([at[offsets[g] : offsets[g + 1]] for g in own])
+    others = learn_others(templates, posteriors, at, sizes, ends, tail, parents)
+    strange = others.strange
+    own = np.flatnonzero(~strange)
+    positions = np.concatenate([at[offsets[g] : offsets[g + 1]] for g in own])
     numbers = np.unique(parents[own], return_inverse=True)[1]
     tree = GroupTree.of(sizes[own], numbers)
-    drawn = shrink_groups(templates, posteriors, tree, positions=rows, **effort)
+    drawn = shrink_groups(templates, posteriors, tree, positions=positions, **effort)
     q = float(-ndtri(tail))
     separate = ends.shares_at(np.array([q, 0.0, -q])).transpose(2, 0, 1)
     low, estimate, high = separate.copy()

@@ -389,19 +389,29 @@ class TemplateDraws:
 
     def draw(self, seed: np.random.SeedSequence) -> TemplateDraw:
         """Return the map of one draw."""
-        model = self.model
-        if not model.is_learnt:
-            assert model.likelihood is not None, "of() has asked for one or the other"
-            return TemplateDraw(model.row_map.members[0], model.likelihood.log_rows)
-        training = model.training
-        assert training is not None, "it was learnt from something"
+        training = self.model.training
+        if not self.varies or training is None:
+            return self.centre()
         clusters = training.clusters
         n_units = len(training.labels) if clusters is None else int(clusters.max()) + 1
         weights = np.random.default_rng(seed).standard_exponential(n_units)
-        if clusters is not None:  # the instances of a cluster have the same weight
-            weights = weights[clusters]
+        # The instances of a cluster have the same weight.
+        return self._learn(weights if clusters is None else weights[clusters])
+
+    def centre(self) -> TemplateDraw:
+        """Return the map that is learnt from the training instances as they are."""
+        model = self.model
+        if not self.varies or model.training is None:
+            assert model.likelihood is not None, "of() has asked for one or the other"
+            return TemplateDraw(model.row_map.members[0], model.likelihood.log_rows)
+        return self._learn(np.ones(len(model.training.labels)))
+
+    def _learn(self, weights: Array) -> TemplateDraw:
+        """Return the map of weighted training instances."""
+        model, training = self.model, self.model.training
+        assert training is not None, "it was learnt from something"
         if training.weights is not None:
-            weights *= training.weights
+            weights = weights * training.weights
         drawn = replace(training, weights=weights)
         if training.required().shape[1] == model.n_classes:
             row_map: RowMap = calibrated_map(drawn, model.n_classes)
