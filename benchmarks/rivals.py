@@ -7,8 +7,9 @@
 The peer's environment has QuaPy 0.2.3, mlquantify 0.5.1 and quantificationlib 0.1.2, each of which
 chooses among four methods on logistic regression, random forest and boosted trees, and FLAML 2.7.0,
 whose classifier gets QuaPy's EMQ-BCTS (``rivals_peer.py``). Same split, same 100 test bags, one
-thread; processor seconds are the whole of it: fits, choice, estimates of all bags. One line per set
-and library in ``results/rivals.jsonl``; a stopped run goes on from there.
+thread; processor seconds are the whole of it: fits, choice, estimates of all bags. Sets with more
+than 3,100 labels are reduced to about as many, the same for all. One line per set and library in
+``results/rivals.jsonl``; a stopped run goes on from there.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import os
 import re
 import subprocess
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,22 @@ OURS = ("kdey Quantifier()", "kdey KDEyML()")
 PEERS = ("QuaPy", "mlquantify", "quantificationlib", "FLAML")
 SETS = (*EXTRA[:4], *PAPER, *EXTRA[4:])
 N_BAGS = 100
+#: Labels that a search is given at most, but for some more of rare classes.
+MOST_LABELS, OF_RARE = 3_100, 20
 FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "rivals.png"
+
+
+def reduced(case: Case) -> Case:
+    """Return the case with about ``MOST_LABELS`` labels, in the proportions of its classes."""
+    if len(case.y) <= MOST_LABELS:
+        return case
+    rng, kept = np.random.default_rng(0), []
+    for label in np.unique(case.y):
+        own = np.flatnonzero(case.y == label)
+        n = max(round(len(own) * MOST_LABELS / len(case.y)), min(len(own), OF_RARE))
+        kept.append(rng.permutation(own)[:n])
+    rows = np.sort(np.concatenate(kept))
+    return replace(case, X=case.X[rows], y=case.y[rows])
 
 
 def ours(case: Case, name: str) -> tuple[np.ndarray, float, str]:
@@ -74,7 +91,7 @@ def run(records: Records, sets: list[str], python: str | None) -> None:
         for method in (*OURS, *(PEERS if python else ())):
             if (name, method) in records:
                 continue
-            case = load_case(name, 0) if case is None else case
+            case = reduced(load_case(name, 0)) if case is None else case
             row: dict[str, Any] = {"set": name, "method": method}
             try:
                 found = ours(case, method) if method in OURS else peer(case, method, str(python))
