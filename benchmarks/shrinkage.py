@@ -46,7 +46,6 @@ from kdey.bags import Bags, offsets_of
 from kdey.bayes.each_group import LEVELS, SeparateEnds, lean_on_others, learn_others
 from kdey.bayes.pooling import GroupTree, ShrunkGroups, shrink_groups
 from kdey.bayes.sampling import TemplateDraws
-from kdey.groups import differ
 from kdey.native import thread_count
 from labelled import make_quantifier, split
 from summaries import RAW, RESULTS, read_raw, read_summary, update_summary
@@ -226,10 +225,7 @@ def flags_of_kind(name: str, table: str, seed: int) -> dict[str, float]:
         templates = TemplateDraws.of(quantifier)
         ends, parents = separate_ends(quantifier, pool[positions], sizes)[1], np.zeros_like(sizes)
         others = learn_others(templates, pool, positions, sizes, ends, TAIL, parents)
-        is_large = np.repeat(sizes == 60, sizes)
-        halves = [np.flatnonzero(~is_large), np.flatnonzero(is_large)]
-        by_size = quantifier.estimate_posteriors(pool[positions], halves, check_fit=False)
-        alike = not (others.hint or differ(by_size[0], by_size[1]))
+        alike = not others.differ
         if alike:  # the chains decide
             made = lean_on_others(
                 *(templates, pool[positions], sizes, ends, TAIL),

@@ -12,9 +12,11 @@ from kdey.bayes.each_group import (
     SeparateEnds,
     _chances_of_counts,
     _inside,
+    go_with_size,
     row_ends,
 )
 from kdey.bayes.sampling import TemplateDraw
+from kdey.intervals.moments import adapted
 from kdey.rows.posterior import RatioMap
 
 TAIL, ERROR = 0.025, 0.06
@@ -137,8 +139,8 @@ def test_row_ends_are_means_on_the_scale_of_shares() -> None:
     templates, sizes, mix = exact_templates(rng), np.array([400, 3, 1, 600]), np.array([0.3, 0.7])
     shares = np.repeat([0.1, 0.5, 0.5, 0.9], sizes)
     rows = overlapping(shares, rng)
-    ends = row_ends(rows, templates, mix, sizes, TAIL)
     membership = rows * mix / (rows @ mix)[:, None]
+    ends = row_ends(membership, templates, mix, sizes, TAIL)
     known = templates.training * mix / (templates.training @ mix)[:, None]
     groups = np.split(membership, np.cumsum(sizes)[:-1])
     common = sum(((g - g.mean(axis=0)) ** 2).sum(axis=0) for g in groups) / (1004 - 4)
@@ -164,7 +166,7 @@ def test_rows_show_a_group_that_shares_cannot() -> None:
     by_shares = OtherGroups.of(SeparateEnds.of(nothing, ends, TAIL), sizes, parents)
     assert not by_shares.strange.any()
     shares = np.repeat(np.where(np.arange(20) == 7, 0.95, 0.3), sizes)
-    rows = row_ends(overlapping(shares, rng), templates, mix, sizes, TAIL)
+    rows = row_ends(adapted(overlapping(shares, rng), mix), templates, mix, sizes, TAIL)
     both = by_shares.tested_by_rows(rows, sizes, parents)
     assert np.flatnonzero(both.strange).tolist() == [7]
 
@@ -174,7 +176,26 @@ def test_rows_of_equal_groups_are_seldom_strange() -> None:
     templates, mix, tables = exact_templates(rng), np.array([0.3, 0.7]), 60
     alarms = 0
     for _ in range(tables):
-        rows = overlapping(np.full(800, 0.3), rng)
+        rows = adapted(overlapping(np.full(800, 0.3), rng), mix)
         others = OtherGroups.of(row_ends(rows, templates, mix, sizes, TAIL), sizes, parents)
         alarms += int(others.strange.any())
     assert alarms <= 9  # 0.1 of them at most; nine or fewer with a chance of 0.9 then
+
+
+def test_large_groups_that_differ_from_small_ones_are_seen() -> None:
+    rng, mix = np.random.default_rng(6), np.array([0.3, 0.7])
+    sizes = np.where(np.arange(30) % 2 == 0, 15, 60)
+    found = {}
+    for share in (0.3, 0.6):  # of the large groups; the small ones have 0.3
+        shares = np.repeat(np.where(sizes == 60, share, 0.3), sizes)
+        found[share] = [
+            go_with_size(adapted(overlapping(shares, rng), mix), sizes) for _ in range(60)
+        ]
+    assert np.mean(found[0.3]) < 0.15  # 0.05 at the level of the test
+    assert np.mean(found[0.6]) > 0.8
+
+
+def test_groups_of_one_size_cannot_go_with_it() -> None:
+    rng, sizes = np.random.default_rng(7), np.full(10, 20)
+    assert not go_with_size(rng.random((200, 2)), sizes)
+    assert not go_with_size(rng.random((3, 2)), np.array([1, 2]))

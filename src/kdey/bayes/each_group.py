@@ -21,7 +21,8 @@ The mean membership of a group in a class, on a scale where the class itself has
 mixed as in the whole table, have 0, goes with the share, and differs from it by the same errors in
 all groups; its own error is that of a mean of rows. The same test of these means, at 0.03 because
 their errors are taken to be normal, sees groups that differ in rows of which nobody can say what
-shares they mean.
+shares they mean. They also say whether the larger half of the groups differs from the smaller one:
+small groups by themselves seldom show it.
 
 **Valid for each group.** Any function :math:`u_g(t) \in [0, 1]` that does not depend on the rows of
 group g gives a valid interval of it (Yu and Hoff, Biometrika 105, 2018): all shares t with
@@ -58,8 +59,9 @@ LEVELS = (0.04, 0.2, 1.0, 2.0)
 #: Bound on the chance that some group of a table is said not to belong where all do. It is a rough
 #: one; ``docs/lab/hard-cases.md`` has what was measured.
 FALSE_ALARM = 0.1
-#: Groups are not said to be all alike where the least of their p-values, adjusted, is below this.
-_HINT = 0.2
+#: Groups are not said to be all alike where the least of their p-values, adjusted, is below this,
+#: or where halves of them differ at this level.
+_HINT, _SIZE_LEVEL = 0.2, 0.05
 #: Share of groups that may have any share: where the others are learnt from, and in intervals.
 _STRANGE, _WIDE = 0.01, 0.1
 _CELLS, _MEANS, _CONCENTRATIONS = 200, 21, 12
@@ -144,11 +146,14 @@ class OtherGroups:
         Mean and standard deviation of the predictive distribution of a group like the others.
     p_value : array of shape (G,)
         Of the test that a group is like the others, not yet adjusted for the number of groups.
+    go_with_size : bool
+        Whether the rows of the larger half of the groups differ from those of the smaller one.
     """
 
     mean: Array
     spread: Array
     p_value: Array
+    go_with_size: bool = False
 
     @classmethod
     def of(cls, ends: SeparateEnds, sizes: Indices, parents: Indices) -> OtherGroups:
@@ -199,9 +204,9 @@ class OtherGroups:
         return np.asarray(self.p_value * len(self.p_value) < FALSE_ALARM)
 
     @property
-    def hint(self) -> bool:
-        """Whether some group is so near to not belonging that groups are not all alike."""
-        return bool(self.p_value.min() * len(self.p_value) < _HINT)
+    def differ(self) -> bool:
+        """Whether some group is near to not belonging, or groups go with their size."""
+        return self.go_with_size or bool(self.p_value.min() * len(self.p_value) < _HINT)
 
     def intervals(self, ends: SeparateEnds, tail: float, common: Array) -> tuple[Array, Array]:
         """Return intervals that hold for each group, two arrays of shape (G, k).
@@ -242,40 +247,53 @@ class OtherGroups:
 
 
 def row_ends(
-    densities: Array, training: TemplateDraw, mix: Array, sizes: Indices, tail: float
+    values: Array, training: TemplateDraw, mix: Array, sizes: Indices, tail: float
 ) -> SeparateEnds:
     """Return ends around the mean memberships of groups, on the scale of shares.
 
     Parameters
     ----------
-    densities : array of shape (m, k)
-        Rows of all groups, one group after the other.
+    values : array of shape (m, k)
+        Memberships of the rows of all groups, one group after the other.
     training : TemplateDraw
         With the densities of training instances.
     mix : array of shape (k,)
-        Shares of the whole table, all positive.
+        Shares that memberships are adapted to, all positive.
     sizes : int64 array of shape (G,)
     tail : float
     """
     assert training.training is not None
     assert training.weights is not None
-    values = adapted(densities, mix)
     # Column l of the templates: mean memberships of training class l.
     templates = adapted(training.training, mix).T @ training.weights
     own = templates.diagonal()
     base = (templates @ mix - own * mix) / (1.0 - mix)
     slope = np.maximum(own - base, _SMALLEST)
-    means = np.add.reduceat(values, offsets_of(sizes)[:-1]) / sizes[:, None]
-    values -= np.repeat(means, sizes, axis=0)
-    squares = np.add.reduceat(values**2, offsets_of(sizes)[:-1])
+    starts, n = offsets_of(sizes)[:-1], sizes[:, None]
+    means = np.add.reduceat(values, starts) / n
+    squares = np.add.reduceat((values - np.repeat(means, sizes, axis=0)) ** 2, starts)
     common = squares.sum(axis=0) / max(len(values) - len(sizes), 1)
-    variance = (squares + _SPREAD_ROWS * common) / (sizes[:, None] - 1.0 + _SPREAD_ROWS)
-    error = np.sqrt(variance / sizes[:, None]) / slope
+    variance = (squares + _SPREAD_ROWS * common) / (n - 1.0 + _SPREAD_ROWS)
+    error = np.sqrt(variance / n) / slope
     centre = (means - base) / slope
     quantiles = -ndtri(np.minimum(tail * np.array(LEVELS), 0.49))
-    return SeparateEnds.of(
-        centre, [(centre - q * error, centre + q * error) for q in quantiles], tail
-    )
+    ends = [(centre - q * error, centre + q * error) for q in quantiles]
+    return SeparateEnds.of(centre, ends, tail)
+
+
+def go_with_size(values: Array, sizes: Indices) -> bool:
+    """Return whether memberships (m, k) differ between the larger groups and the smaller ones."""
+    middle = np.median(sizes)
+    large = sizes > middle if (sizes > middle).any() else sizes >= middle
+    is_large = np.repeat(large, sizes)
+    halves = [values[is_large], values[~is_large]]
+    if min(map(len, halves)) < 2:
+        return False  # all groups have one size
+    moved = halves[0].mean(axis=0) - halves[1].mean(axis=0)
+    variance = sum(half.var(axis=0, ddof=1) / len(half) for half in halves)
+    scores = np.abs(moved) / np.sqrt(np.maximum(variance, np.finfo(np.float64).tiny))
+    # Both shares of two classes are one test.
+    return bool(2.0 * ndtr(-scores.max()) * max(len(moved) - 1, 1) < _SIZE_LEVEL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,11 +333,13 @@ def learn_others(
 ) -> OtherGroups:
     """Return what the others say of each group, and whether it belongs; parameters as below."""
     others, centre = OtherGroups.of(ends, sizes, parents), templates.centre()
-    if centre.training is None:
-        return others
     mix = sizes @ ends.shares_at(np.zeros(1))[:, :, 0]
     mix = smoothed(mix / mix.sum(), float(sizes.sum()))
-    rows = row_ends(centre(posteriors, positions), centre, mix, sizes, tail)
+    values = adapted(centre(posteriors, positions), mix)
+    others = replace(others, go_with_size=go_with_size(values, sizes))
+    if centre.training is None:
+        return others
+    rows = row_ends(values, centre, mix, sizes, tail)
     return others.tested_by_rows(rows, sizes, parents)
 
 
@@ -376,7 +396,7 @@ def lean_on_others(
         low, high = others.intervals(ends, tail, drawn.common_variance())
         low, high = np.minimum(low, separate[1]), np.maximum(high, separate[1])
         estimate = _inside(separate[1], estimate, low, high)
-    alike = not (drawn.told_apart or others.hint)
+    alike = not (drawn.told_apart or others.differ)
     return LeaningGroups(estimate, low, high, strange, shrinkage, alike, drawn.converged)
 
 

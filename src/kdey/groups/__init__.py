@@ -16,7 +16,6 @@ process, k numbers per row, for as long as they work.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -43,7 +42,7 @@ from kdey.groups.compare import (
 from kdey.groups.request import Request, period_numbers, period_starts, truncate
 from kdey.groups.scoring import OnRows, TableScorer, engine_of, score
 from kdey.groups.table import GroupKeys, ScoredRows, ScoredTable, key_texts
-from kdey.intervals import Estimate, Estimates, difference
+from kdey.intervals import Estimates
 from kdey.intervals.estimate import no_uncertainty
 from kdey.model import Fitted, model_of, place_of
 from kdey.options import Options
@@ -84,8 +83,6 @@ __all__ = [
 
 #: Periods without data that a table may get rows for.
 MOST_ADDED = 10_000
-#: Chance that groups which are alike are not called so because large ones differ from small ones.
-SIZE_LEVEL = 0.05
 
 
 def predict_groups(
@@ -319,35 +316,12 @@ def _shrunk(
     shrinkage = np.full(len(separate), np.nan)
     shrinkage[groups] = made.shrinkage
     words = {
-        ALIKE: np.full(
-            len(groups), made.alike and not _goes_with_size(quantifier, table, request, sizes)
-        ),
+        ALIKE: np.full(len(groups), made.alike),
         DOES_NOT_BELONG: made.strange,
         NOT_CONVERGED: np.full(len(groups), not made.converged),
     }
     numbers = (made.estimate, made.low, made.high)
     return replace(_filled(separate, groups, numbers, words), shrinkage=shrinkage)
-
-
-def _goes_with_size(
-    quantifier: Fitted, table: ScoredTable, request: Request, sizes: Indices
-) -> bool:
-    """Return whether the larger half of the groups has other shares than the smaller half."""
-    middle = np.median(sizes[sizes > 0])
-    large = sizes > middle if (sizes > middle).any() else sizes >= middle
-    halves = GroupKeys(("half",))
-    halves.encode_values([("small",), ("large",)])
-    together = table.regrouped(halves, table.key_rows, large.astype(np.int64))
-    if not together.sizes.all():
-        return False  # all groups have one size
-    unchecked = replace(request, options=replace(request.options, check_fit=False))
-    return differ(*answer(quantifier, together, unchecked, kept=sys.maxsize))
-
-
-def differ(first: Estimate, second: Estimate) -> bool:
-    """Return whether two bags show that some share differs, by Bonferroni's bound over classes."""
-    p_values = difference(first, second).p_value
-    return bool(p_values.min() * max(len(p_values) - 1, 1) < SIZE_LEVEL)
 
 
 def _separate_ends(
