@@ -449,11 +449,11 @@ def test_boosted_trees_that_do_not_match_their_lengths(change: str) -> None:
 @pytest.mark.parametrize("kind", [ExtraTreesClassifier, RandomForestClassifier])
 def test_a_forest_is_a_few_arrays_of_the_file(kind: Any) -> None:
     X, y = blobs(150, seed=1)
-    forest = kind(20, random_state=0, class_weight="balanced").fit(X, y)
+    forest = kind(25, random_state=0, class_weight="balanced").fit(X, y)
     arrays: list[NDArray[Any]] = []
     data = persistence._skops_bytes(forest, arrays)
-    assert len(arrays) == 5
-    assert len(zipfile.ZipFile(io.BytesIO(data)).namelist()) < 12  # 20 trees have 80
+    assert len(arrays) == 1 + 2 * 3  # of ten trees at a time
+    assert len(zipfile.ZipFile(io.BytesIO(data)).namelist()) < 12  # 25 trees have 100
     assert isinstance(forest.estimators_, list)
     skops = persistence._skops()
     read = skops.loads(data, trusted=skops.get_untrusted_types(data=data))
@@ -476,23 +476,27 @@ def test_a_forest_of_unlike_trees_is_written_tree_by_tree() -> None:
     assert arrays == []
 
 
-@pytest.mark.parametrize("change", ["too few nodes", "negative", "one tree less", "no values"])
+@pytest.mark.parametrize(
+    "change", ["too few nodes", "negative", "one tree less", "one tree more", "no values"]
+)
 def test_forests_that_do_not_match_their_lengths(change: str) -> None:
     X, y = blobs(150, seed=1)
     forest = ExtraTreesClassifier(3, random_state=0).fit(X, y)
     first = forest.estimators_[0]
-    nodes, values, lengths, depths, seeds = persistence._packed_forest(forest.estimators_)
+    counts, nodes, values = persistence._packed_forest(forest.estimators_)
     if change == "too few nodes":
         nodes = nodes[:-1]
     elif change == "negative":
-        lengths[0], lengths[1] = -1, lengths[0] + lengths[1] + 1
+        counts[:2, 0] = -1, counts[0, 0] + counts[1, 0] + 1
     elif change == "one tree less":
-        seeds = seeds[:-1]
+        counts = counts[:-1]
+    elif change == "one tree more":
+        counts = np.concatenate([counts, [[0, 0, 0]] * 10])
     else:
         values = values[..., :1].copy()
-    forest.estimators_ = (first, 0, 1, 2, 3, 4)
-    with pytest.raises(ValueError, match=r"do not match|shorter than|value array"):
-        persistence._unpack_trees(forest, [nodes, values, lengths, depths, seeds])
+    forest.estimators_ = (first, 0, 1, 2)
+    with pytest.raises(ValueError, match=r"do not match|value array"):
+        persistence._unpack_trees(forest, [counts, nodes, values])
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,8 @@ _TREE = "quantifier.json"
 _SCHEMA = "schema.json"
 #: Bytes of an array among which its header is; NumPy reads none of more than 10,000.
 _MOST_HEADER = 1 << 14
+#: Trees of a forest whose nodes are one array.
+_TOGETHER = 10
 #: Memory addresses in this description: names of parts, and of the files that contain them.
 _ADDRESS = re.compile(r'(?<="__id__": )\d+|(?<="file": ")\d+')
 #: Types that contain only data, and that skops does not trust by default: for ``trusted=`` of
@@ -192,7 +194,7 @@ def save(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the first of the next load
-                _quantifier(target, members, None, use_pickle=False)
+                _quantifier(target, dict(members), None, use_pickle=False)
         except Exception as error:  # as load reports them
             raise TypeError(
                 f"the model could not be loaded from its file: {error}; save with use_pickle=True, "
@@ -275,7 +277,8 @@ def _quantifier(
     tree = json.loads(members[_TREE])
     outside = types_outside(tree)
     _check_trusted(source, outside, trusted)
-    arrays = [_array(members[f"arrays/{i}.npy"]) for i in range(_count(members, "arrays/"))]
+    # Arrays lie where members were read: what is taken away here can be freed.
+    arrays = [_array(members.pop(f"arrays/{i}.npy")) for i in range(_count(members, "arrays/"))]
     foreign = [
         _foreign(source, members, i, arrays, trusted, use_pickle)
         for i in range(_count(members, "foreign/"))
@@ -416,7 +419,7 @@ def _with_packed_trees(classifier: Any, arrays: list[NDArray[Any]]) -> Any:
             packed[id(part._predictors)] = number(*_packed_boosted(part._predictors))
         elif _is_forest(part) and _are_alike(part.estimators_):
             trees = part.estimators_
-            packed[id(trees)] = (trees[0], *number(*_packed_forest(trees)))
+            packed[id(trees)] = trees[0], *number(*_packed_forest(trees))
     return copy.deepcopy(classifier, packed) if packed else classifier
 
 
@@ -446,25 +449,37 @@ def _are_alike(trees: list[Any]) -> bool:
     )
 
 
-def _packed_forest(trees: list[Any]) -> tuple[NDArray[Any], ...]:
-    """Return the nodes and values of all trees of a forest, their lengths, depths and seeds."""
+def _packed_forest(trees: list[Any]) -> Iterator[NDArray[Any]]:
+    """Yield the numbers of nodes, depths and seeds of a forest, and then its nodes and values.
+
+    They are arrays of a few trees each, so that reading a forest never holds all of it twice.
+    """
     states = [tree.tree_.__getstate__() for tree in trees]
-    counts = [[len(s["nodes"]), s["max_depth"]] for s in states]
     seeds = [tree.random_state for tree in trees]
-    nodes, values = (np.concatenate([s[name] for s in states]) for name in ("nodes", "values"))
-    return nodes, values, *np.array(counts, dtype=np.int64).T.copy(), np.array(seeds, np.int64)
+    counts = [
+        (len(s["nodes"]), s["max_depth"], seed) for s, seed in zip(states, seeds, strict=True)
+    ]
+    yield np.array(counts, dtype=np.int64)
+    for start in range(0, len(states), _TOGETHER):
+        for name in ("nodes", "values"):
+            yield np.concatenate([state[name] for state in states[start : start + _TOGETHER]])
 
 
-def _unpack_trees(classifier: Any, arrays: Sequence[NDArray[Any]]) -> None:
-    """Give trees the arrays back that :func:`_with_packed_trees` packed."""
+def _unpack_trees(classifier: Any, arrays: list[Any]) -> None:
+    """Give trees the arrays back that :func:`_with_packed_trees` packed, and take them away."""
+
+    def take(numbers: Iterable[int]) -> Iterator[NDArray[Any]]:
+        for number in numbers:
+            array, arrays[number] = arrays[number], None
+            yield array
+
     for _, part in _walk(classifier):
         if _is_bin_mapper(part) and isinstance(part.bin_thresholds_, tuple):
-            part.bin_thresholds_ = _split(*(arrays[i] for i in part.bin_thresholds_))
+            part.bin_thresholds_ = _split(*take(part.bin_thresholds_))
         elif _is_boosted(part) and isinstance(part._predictors, tuple):
-            part._predictors = _unpacked_boosted(*(arrays[i] for i in part._predictors))
+            part._predictors = _unpacked_boosted(*take(part._predictors))
         elif _is_forest(part) and isinstance(part.estimators_, tuple):
-            first, *numbers = part.estimators_
-            part.estimators_ = _unpacked_forest(first, *(arrays[i] for i in numbers))
+            part.estimators_ = _unpacked_forest(part.estimators_[0], take(part.estimators_[1:]))
 
 
 def _unpacked_boosted(
@@ -484,26 +499,24 @@ def _unpacked_boosted(
     return [[trees[i] for i in row] for row in _split(np.arange(len(trees)), per_round)]
 
 
-def _unpacked_forest(
-    first: Any,
-    nodes: NDArray[Any],
-    values: NDArray[Any],
-    lengths: NDArray[Any],
-    depths: NDArray[Any],
-    seeds: NDArray[Any],
-) -> list[Any]:
-    """Return the trees of a forest; the first one, and parameters as of :func:`_packed_forest`."""
+def _unpacked_forest(first: Any, arrays: Iterator[NDArray[Any]]) -> list[Any]:
+    """Return the trees of a forest, from its first one and what :func:`_packed_forest` yields."""
     from sklearn.tree._tree import Tree
 
-    trees = []
-    parts = (_split(nodes, lengths), _split(values, lengths), depths.tolist(), seeds.tolist())
-    for own_nodes, own_values, depth, seed in zip(*parts, strict=True):
-        inner = Tree(first.tree_.n_features, first.tree_.n_classes, first.tree_.n_outputs)
-        state = {"nodes": own_nodes, "values": own_values, "node_count": len(own_nodes)}
-        inner.__setstate__({**state, "max_depth": depth})
-        tree = copy.copy(first)
-        tree.tree_, tree.random_state = inner, seed
-        trees.append(tree)
+    trees: list[Any] = []
+    counts = next(arrays)
+    for nodes in arrays:
+        lengths, *others = counts[len(trees) : len(trees) + _TOGETHER].T
+        parts = _split(nodes, lengths), _split(next(arrays), lengths), *others
+        for own_nodes, values, depth, seed in zip(*parts, strict=True):
+            inner = Tree(first.tree_.n_features, first.tree_.n_classes, first.tree_.n_outputs)
+            state = {"nodes": own_nodes, "values": values, "node_count": len(own_nodes)}
+            inner.__setstate__({**state, "max_depth": int(depth)})
+            tree = copy.copy(first)
+            tree.tree_, tree.random_state = inner, int(seed)
+            trees.append(tree)
+    if len(trees) != len(counts):
+        raise ValueError("the arrays of trees do not match their lengths")
     return trees
 
 
@@ -558,7 +571,7 @@ def _foreign(
     source: Path,
     members: dict[str, bytes | bytearray],
     number: int,
-    arrays: Sequence[NDArray[Any]],
+    arrays: list[Any],
     trusted: Sequence[str] | None,
     use_pickle: bool,
 ) -> Any:
