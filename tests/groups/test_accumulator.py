@@ -16,6 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import kdey
 from kdey import EMQ, PACC, KDEyML, Options
 from kdey.groups import Accumulator
+from kdey.quantifiers.composed import ForeignQuantifier
 from tests.groups.cases import SCORES, fitted, posteriors
 
 QUANTIFIER = fitted(PACC)
@@ -226,3 +227,31 @@ def test_what_cannot_be_added_or_merged() -> None:
     with pytest.raises(ValueError, match="without its quantifier"):
         alone.add(frame)
     assert "0 items in 0 buckets" in repr(alone)
+
+
+class Constant:
+    """A quantifier of another library."""
+
+    def __init__(self, answer: list[float]) -> None:
+        self.answer, self.classes_ = np.array(answer), np.array(["a", "b"])
+
+    def fit(self, X: Any, y: Any) -> Constant:
+        return self
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {}
+
+    def predict(self, X: Any) -> Any:
+        return self.answer
+
+
+def test_quantifiers_of_other_libraries_are_told_apart() -> None:
+    def of(quantifier: Constant) -> Accumulator:
+        return Accumulator(ForeignQuantifier(quantifier).fit([[0.0], [1.0]], ["a", "b"]))
+
+    made = of(Constant([0.3, 0.7]))
+    made.merge(
+        of(pickle.loads(pickle.dumps(Constant([0.3, 0.7])))), pickle.loads(pickle.dumps(made))
+    )
+    with pytest.raises(ValueError, match="the same model, every, most and seed"):
+        made.merge(of(Constant([0.4, 0.6])))

@@ -20,7 +20,11 @@ from numpy.typing import NDArray
 from sklearn._loss._loss import CyHalfMultinomialLoss
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -407,13 +411,15 @@ def test_boosted_trees_are_a_few_arrays_of_the_file(missing: bool) -> None:
     trees = HistGradientBoostingClassifier(
         max_iter=20, max_bins=8, min_samples_leaf=2, categorical_features=[4]
     ).fit(X, y)
-    data = persistence._skops_bytes(trees)
-    assert len(zipfile.ZipFile(io.BytesIO(data)).namelist()) < 40  # 60 trees have 180 arrays
+    arrays: list[NDArray[Any]] = []
+    data = persistence._skops_bytes(trees, arrays)
+    assert len(arrays) == 7  # 60 trees have 180
+    assert len(zipfile.ZipFile(io.BytesIO(data)).namelist()) < 40
     assert isinstance(trees._bin_mapper.bin_thresholds_, list)  # what was given is left as it was
     assert isinstance(trees._predictors, list)
     skops = persistence._skops()
     read = skops.loads(data, trusted=skops.get_untrusted_types(data=data))
-    persistence._unpack_arrays(read)
+    persistence._unpack_trees(read, arrays)
     pairs = zip(read._bin_mapper.bin_thresholds_, trees._bin_mapper.bin_thresholds_, strict=True)
     assert all(np.array_equal(ours, theirs) for ours, theirs in pairs)
     np.testing.assert_array_equal(read.predict_proba(X), trees.predict_proba(X))
@@ -424,7 +430,7 @@ def test_boosted_trees_are_a_few_arrays_of_the_file(missing: bool) -> None:
 def test_boosted_trees_that_do_not_match_their_lengths(change: str) -> None:
     X, y = np.arange(60.0).reshape(30, 2), np.tile([0, 1], 15)
     trees = HistGradientBoostingClassifier(max_iter=3).fit(X, y)
-    nodes, binned, raw, lengths, per_round = persistence._packed_trees(trees._predictors)
+    nodes, binned, raw, lengths, per_round = persistence._packed_boosted(trees._predictors)
     if change == "too few nodes":
         nodes = nodes[:-1]
     elif change == "negative":
@@ -435,9 +441,62 @@ def test_boosted_trees_that_do_not_match_their_lengths(change: str) -> None:
         lengths = lengths[:, 0]
     else:
         per_round = per_round[:-1]
-    trees._predictors = (nodes, binned, raw, lengths, per_round)
-    with pytest.raises(ValueError, match=r"of boosted trees do not match"):
-        persistence._unpack_arrays(trees)
+    trees._predictors = (0, 1, 2, 3, 4)
+    with pytest.raises(ValueError, match=r"of trees do not match"):
+        persistence._unpack_trees(trees, [nodes, binned, raw, lengths, per_round])
+
+
+@pytest.mark.parametrize("kind", [ExtraTreesClassifier, RandomForestClassifier])
+def test_a_forest_is_a_few_arrays_of_the_file(kind: Any) -> None:
+    X, y = blobs(150, seed=1)
+    forest = kind(25, random_state=0, class_weight="balanced").fit(X, y)
+    arrays: list[NDArray[Any]] = []
+    data = persistence._skops_bytes(forest, arrays)
+    assert len(arrays) == 1 + 2 * 3  # of ten trees at a time
+    assert len(zipfile.ZipFile(io.BytesIO(data)).namelist()) < 12  # 25 trees have 100
+    assert isinstance(forest.estimators_, list)
+    skops = persistence._skops()
+    read = skops.loads(data, trusted=skops.get_untrusted_types(data=data))
+    persistence._unpack_trees(read, arrays)
+    np.testing.assert_array_equal(read.predict_proba(X), forest.predict_proba(X))
+    np.testing.assert_array_equal(read.feature_importances_, forest.feature_importances_)
+    for ours, theirs in zip(read.estimators_, forest.estimators_, strict=True):
+        assert ours.get_params() == theirs.get_params()
+        assert ours.get_depth() == theirs.get_depth()
+        for name, values in theirs.tree_.__getstate__().items():
+            np.testing.assert_array_equal(ours.tree_.__getstate__()[name], values)
+
+
+def test_a_forest_of_unlike_trees_is_written_tree_by_tree() -> None:
+    X, y = blobs(150, seed=1)
+    forest = ExtraTreesClassifier(4, random_state=0).fit(X, y)
+    forest.estimators_[2].set_params(max_leaf_nodes=7)
+    arrays: list[NDArray[Any]] = []
+    assert persistence._with_packed_trees(forest, arrays) is forest
+    assert arrays == []
+
+
+@pytest.mark.parametrize(
+    "change", ["too few nodes", "negative", "one tree less", "one tree more", "no values"]
+)
+def test_forests_that_do_not_match_their_lengths(change: str) -> None:
+    X, y = blobs(150, seed=1)
+    forest = ExtraTreesClassifier(3, random_state=0).fit(X, y)
+    first = forest.estimators_[0]
+    counts, nodes, values = persistence._packed_forest(forest.estimators_)
+    if change == "too few nodes":
+        nodes = nodes[:-1]
+    elif change == "negative":
+        counts[:2, 0] = -1, counts[0, 0] + counts[1, 0] + 1
+    elif change == "one tree less":
+        counts = counts[:-1]
+    elif change == "one tree more":
+        counts = np.concatenate([counts, [[0, 0, 0]] * 10])
+    else:
+        values = values[..., :1].copy()
+    forest.estimators_ = (first, 0, 1, 2)
+    with pytest.raises(ValueError, match=r"do not match|value array"):
+        persistence._unpack_trees(forest, [counts, nodes, values])
 
 
 @pytest.mark.parametrize(
@@ -453,9 +512,9 @@ def test_boosted_trees_that_do_not_match_their_lengths(change: str) -> None:
 def test_bins_that_do_not_match_their_bounds(lengths: NDArray[Any]) -> None:
     X, y = np.arange(60.0).reshape(30, 2), np.tile([0, 1], 15)
     trees = HistGradientBoostingClassifier(max_iter=1).fit(X, y)
-    trees._bin_mapper.bin_thresholds_ = (np.arange(3.0), lengths)
-    with pytest.raises(ValueError, match=r"of boosted trees do not match"):
-        persistence._unpack_arrays(trees)
+    trees._bin_mapper.bin_thresholds_ = (0, 1)
+    with pytest.raises(ValueError, match=r"of trees do not match"):
+        persistence._unpack_trees(trees, [np.arange(3.0), lengths])
 
 
 def test_reading_a_classifier_does_not_import_torch(tmp_path: Path) -> None:

@@ -70,6 +70,15 @@ def test_trees_that_lead_nowhere_are_refused(field: str, number: int) -> None:
         check_trees(crafted(change))
 
 
+@pytest.mark.parametrize("count", [0, 10**9])
+def test_trees_that_count_nodes_which_they_lack_are_refused(count: int) -> None:
+    """NumPy would show the memory behind the nodes."""
+    made = fitted("tree")
+    made.tree_.__setstate__(made.tree_.__getstate__() | {"node_count": count})
+    with pytest.raises(ValueError, match="nodes that it does not have"):
+        check_trees(made)
+
+
 @pytest.mark.parametrize("number", [10**8, -2])
 def test_trees_that_ask_for_other_features_are_refused(number: int) -> None:
     def change(nodes: Any) -> None:

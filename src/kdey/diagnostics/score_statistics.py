@@ -59,6 +59,8 @@ DEFAULT_KERNEL = KernelSpec(0.1, "gaussian", DEFAULT_SHRINKAGE)
 FLOOR = 1e-3
 #: Numbers of a temporary array (16 MB).
 _CHUNK = 2_000_000
+#: The same for kernels to landmarks, which are made faster where they stay in the cache (1 MB).
+_TILE = 1 << 17
 #: Approximate number of landmarks in all, and smallest number for each class; the smallest number
 #: gives way where there are so many classes that it would make more than ``MOST_LANDMARKS``.
 N_LANDMARKS = 200
@@ -258,7 +260,7 @@ class TrainingDensities:
     def _features(self, points: NDArray[np.floating]) -> Array:
         width = RELATIVE_WIDTH * self.references.bandwidth
         out = np.empty((len(points), self._basis.shape[1]))
-        step = max(1, _CHUNK // len(self.landmarks))
+        step = max(1, _TILE // len(self.landmarks))
         for start in range(0, len(points), step):
             part = points[start : start + step]
             out[start : start + step] = _kernels(part, self.landmarks, width) @ self._basis

@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import Any, Self
 
+import joblib
 import numpy as np
 
 from kdey._display import count_of
@@ -318,4 +319,7 @@ def _digest(model: AnyModel) -> str:
     """Return what tells whether two accumulators have the same model."""
     if isinstance(model, CombinedModel):
         return "+".join(map(_digest, model.members))
-    return model.digest if isinstance(model, Model) else ""
+    if isinstance(model, Model):
+        return model.digest
+    # Of another library: by its content, which pickle alone would write in several ways.
+    return str(joblib.hash(model.quantifier))

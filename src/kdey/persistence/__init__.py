@@ -25,11 +25,11 @@ import re
 import sys
 import warnings
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,10 @@ __all__ = ["describe", "load", "save"]
 _TREE = "quantifier.json"
 #: Name of the description of an object inside an archive of skops.
 _SCHEMA = "schema.json"
+#: Bytes of an array among which its header is; NumPy reads none of more than 10,000.
+_MOST_HEADER = 1 << 14
+#: Trees of a forest whose nodes are one array.
+_TOGETHER = 10
 #: Memory addresses in this description: names of parts, and of the files that contain them.
 _ADDRESS = re.compile(r'(?<="__id__": )\d+|(?<="file": ")\d+')
 #: Types that contain only data, and that skops does not trust by default: for ``trusted=`` of
@@ -171,11 +175,13 @@ def save(
     check_is_fitted(quantifier, "model_")
     parts = Parts()
     tree = encode(quantifier, parts)
-    members = {_TREE: json.dumps(tree).encode()}
+    members: dict[str, bytes | bytearray] = {_TREE: json.dumps(tree).encode()}
+    for i, classifier in enumerate(parts.foreign):
+        if use_pickle:
+            members[f"foreign/{i}.pickle"] = pickle.dumps(classifier)
+        else:
+            members[f"foreign/{i}.skops"] = _skops_bytes(classifier, parts.arrays)
     members |= {f"arrays/{i}.npy": _array_bytes(a) for i, a in enumerate(parts.arrays)}
-    dump = pickle.dumps if use_pickle else _skops_bytes
-    suffix = "pickle" if use_pickle else "skops"
-    members |= {f"foreign/{i}.{suffix}": dump(o) for i, o in enumerate(parts.foreign)}
     about = {
         "kdey": kdey.__version__,
         "quantifier": type(quantifier).__qualname__,
@@ -188,7 +194,7 @@ def save(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the first of the next load
-                _quantifier(target, members, None, use_pickle=False)
+                _quantifier(target, dict(members), None, use_pickle=False)
         except Exception as error:  # as load reports them
             raise TypeError(
                 f"the model could not be loaded from its file: {error}; save with use_pickle=True, "
@@ -260,7 +266,10 @@ def load(
 
 
 def _quantifier(
-    source: Path, members: dict[str, bytes], trusted: Sequence[str] | None, use_pickle: bool
+    source: Path,
+    members: dict[str, bytes | bytearray],
+    trusted: Sequence[str] | None,
+    use_pickle: bool,
 ) -> BaseQuantifier:
     """Return the quantifier of the members of a file; ``trusted`` as for :func:`_check_trusted`."""
     if _TREE not in members:
@@ -268,14 +277,13 @@ def _quantifier(
     tree = json.loads(members[_TREE])
     outside = types_outside(tree)
     _check_trusted(source, outside, trusted)
-    parts = Parts(
-        [_array(members[f"arrays/{i}.npy"]) for i in range(_count(members, "arrays/"))],
-        [
-            _foreign(source, members, i, trusted, use_pickle)
-            for i in range(_count(members, "foreign/"))
-        ],
-        outside,
-    )
+    # Arrays lie where members were read: what is taken away here can be freed.
+    arrays = [_array(members.pop(f"arrays/{i}.npy")) for i in range(_count(members, "arrays/"))]
+    foreign = [
+        _foreign(source, members, i, arrays, trusted, use_pickle)
+        for i in range(_count(members, "foreign/"))
+    ]
+    parts = Parts(arrays, foreign, outside)
     quantifier: BaseQuantifier = decode(tree, parts)
     check_shapes(quantifier)
     check_answers(quantifier)
@@ -328,7 +336,7 @@ def describe(path: str | PathLike[str]) -> dict[str, Any]:
     return read_manifest(Path(path))
 
 
-def _count(members: dict[str, bytes], folder: str) -> int:
+def _count(members: dict[str, bytes | bytearray], folder: str) -> int:
     return sum(name.startswith(folder) for name in members)
 
 
@@ -338,12 +346,13 @@ def _array_bytes(array: NDArray[Any]) -> bytes:
     return stream.getvalue()
 
 
-def _array(data: bytes) -> NDArray[Any]:
-    stream = io.BytesIO(data)
-    check_array_header(stream, len(data))
-    stream.seek(0)
-    array: NDArray[Any] = np.load(stream, allow_pickle=False)
-    return array
+def _array(data: bytes | bytearray) -> NDArray[Any]:
+    """Return the array of a member, which lies where the member was read."""
+    stream = io.BytesIO(data[:_MOST_HEADER])
+    shape, is_fortran, dtype = check_array_header(stream, len(data))
+    order: Literal["F", "C"] = "F" if is_fortran else "C"
+    array: NDArray[Any] = np.ndarray(shape, dtype, data, stream.tell(), order=order)
+    return np.require(array, requirements="A")
 
 
 def _skops() -> Any:
@@ -375,9 +384,10 @@ def _without_array_libraries() -> Iterator[None]:
             sys.modules.pop(name, None)
 
 
-def _skops_bytes(value: Any) -> bytes:
+def _skops_bytes(value: Any, arrays: list[NDArray[Any]]) -> bytes:
+    """Return what skops writes of a classifier, whose trees are packed into arrays of the file."""
     try:
-        data = canonical(_skops().dumps(_with_packed_arrays(value)))
+        data = canonical(_skops().dumps(_with_packed_trees(value, arrays)))
     except (TypeError, AttributeError) as error:
         raise TypeError(
             f"skops cannot write a {type(value).__qualname__} ({error}); save with "
@@ -386,25 +396,34 @@ def _skops_bytes(value: Any) -> bytes:
     return data
 
 
-def _with_packed_arrays(classifier: Any) -> Any:
-    """Return a classifier whose boosted trees have their nodes and bins in a few arrays.
+def _with_packed_trees(classifier: Any, arrays: list[NDArray[Any]]) -> Any:
+    """Return a classifier whose trees and bins are numbers of a few arrays, which are appended.
 
-    Boosted trees keep three small arrays per tree and one per feature, and each would become a file
-    of its own: reading thousands of them took most of the time of reading a model.
+    Forests have three arrays and a dozen settings per tree, boosted trees three arrays per tree and
+    one per feature, and each would become a file of its own: reading thousands of them took most of
+    the time of reading a model.
     """
     packed: dict[int, Any] = {}
-    for _, part in _walk(classifier, None, set()):
+
+    def number(*made: NDArray[Any]) -> tuple[int, ...]:
+        arrays.extend(made)
+        return tuple(range(len(arrays) - len(made), len(arrays)))
+
+    for _, part in _walk(classifier):
         if _is_bin_mapper(part):
             bounds = part.bin_thresholds_
             if bounds and {(b.ndim, b.dtype) for b in bounds} == {(1, np.dtype(np.float64))}:
                 lengths = np.array([len(b) for b in bounds], dtype=np.int64)
-                packed[id(bounds)] = (np.concatenate(bounds), lengths)
+                packed[id(bounds)] = number(np.concatenate(bounds), lengths)
         elif _is_boosted(part) and any(part._predictors):
-            packed[id(part._predictors)] = _packed_trees(part._predictors)
+            packed[id(part._predictors)] = number(*_packed_boosted(part._predictors))
+        elif _is_forest(part) and _are_alike(part.estimators_):
+            trees = part.estimators_
+            packed[id(trees)] = trees[0], *number(*_packed_forest(trees))
     return copy.deepcopy(classifier, packed) if packed else classifier
 
 
-def _packed_trees(rounds: list[list[Any]]) -> tuple[NDArray[Any], ...]:
+def _packed_boosted(rounds: list[list[Any]]) -> tuple[NDArray[Any], ...]:
     """Return the nodes of all boosted trees, their two sets of categories, and how many each has.
 
     The last array has the number of trees of each round.
@@ -418,41 +437,102 @@ def _packed_trees(rounds: list[list[Any]]) -> tuple[NDArray[Any], ...]:
     return (*map(np.concatenate, zip(*parts, strict=True)), lengths, per_round)
 
 
-def _unpack_arrays(classifier: Any) -> None:
-    """Give boosted trees the arrays back that :func:`_with_packed_arrays` packed."""
-    for _, part in _walk(classifier, None, set()):
+def _are_alike(trees: list[Any]) -> bool:
+    """Return whether trees of a forest differ in nothing but their nodes and seeds."""
+    first, *others = ({**vars(tree), "tree_": 0, "random_state": 0} for tree in trees)
+    seeds = {type(tree.random_state) for tree in trees}
+    return seeds == {int} and all(
+        type(tree) is type(trees[0])
+        and other.keys() == first.keys()
+        and all(np.array_equal(first[name], other[name]) for name in first)
+        for tree, other in zip(trees[1:], others, strict=True)
+    )
+
+
+def _packed_forest(trees: list[Any]) -> Iterator[NDArray[Any]]:
+    """Yield the numbers of nodes, depths and seeds of a forest, and then its nodes and values.
+
+    They are arrays of a few trees each, so that reading a forest never holds all of it twice.
+    """
+    states = [tree.tree_.__getstate__() for tree in trees]
+    seeds = [tree.random_state for tree in trees]
+    counts = [
+        (len(s["nodes"]), s["max_depth"], seed) for s, seed in zip(states, seeds, strict=True)
+    ]
+    yield np.array(counts, dtype=np.int64)
+    for start in range(0, len(states), _TOGETHER):
+        for name in ("nodes", "values"):
+            yield np.concatenate([state[name] for state in states[start : start + _TOGETHER]])
+
+
+def _unpack_trees(classifier: Any, arrays: list[Any]) -> None:
+    """Give trees the arrays back that :func:`_with_packed_trees` packed, and take them away."""
+
+    def take(numbers: Iterable[int]) -> Iterator[NDArray[Any]]:
+        for number in numbers:
+            array, arrays[number] = arrays[number], None
+            yield array
+
+    for _, part in _walk(classifier):
         if _is_bin_mapper(part) and isinstance(part.bin_thresholds_, tuple):
-            bounds, lengths = (np.asarray(array) for array in part.bin_thresholds_)
-            part.bin_thresholds_ = _split(bounds, lengths)
+            part.bin_thresholds_ = _split(*take(part.bin_thresholds_))
         elif _is_boosted(part) and isinstance(part._predictors, tuple):
-            part._predictors = _unpacked_trees(*map(np.asarray, part._predictors))
+            part._predictors = _unpacked_boosted(*take(part._predictors))
+        elif _is_forest(part) and isinstance(part.estimators_, tuple):
+            part.estimators_ = _unpacked_forest(part.estimators_[0], take(part.estimators_[1:]))
 
 
-def _unpacked_trees(
+def _unpacked_boosted(
     nodes: NDArray[Any],
     binned: NDArray[Any],
     raw: NDArray[Any],
     lengths: NDArray[Any],
     per_round: NDArray[Any],
 ) -> list[list[Any]]:
-    """Return the boosted trees of each round; parameters as :func:`_packed_trees` returns them."""
+    """Return the boosted trees of each round; parameters as :func:`_packed_boosted` returns."""
     from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 
     if lengths.shape != (len(lengths), 3):
-        raise ValueError("the nodes of boosted trees do not match their numbers")
+        raise ValueError("the nodes of trees do not match their numbers")
     columns = [_split(array, lengths[:, i]) for i, array in enumerate((nodes, binned, raw))]
     trees = [TreePredictor(*arrays) for arrays in zip(*columns, strict=True)]
     return [[trees[i] for i in row] for row in _split(np.arange(len(trees)), per_round)]
+
+
+def _unpacked_forest(first: Any, arrays: Iterator[NDArray[Any]]) -> list[Any]:
+    """Return the trees of a forest, from its first one and what :func:`_packed_forest` yields."""
+    from sklearn.tree._tree import Tree
+
+    trees: list[Any] = []
+    counts = next(arrays)
+    for nodes in arrays:
+        lengths, *others = counts[len(trees) : len(trees) + _TOGETHER].T
+        parts = _split(nodes, lengths), _split(next(arrays), lengths), *others
+        for own_nodes, values, depth, seed in zip(*parts, strict=True):
+            inner = Tree(first.tree_.n_features, first.tree_.n_classes, first.tree_.n_outputs)
+            state = {"nodes": own_nodes, "values": values, "node_count": len(own_nodes)}
+            inner.__setstate__({**state, "max_depth": int(depth)})
+            tree = copy.copy(first)
+            tree.tree_, tree.random_state = inner, int(seed)
+            trees.append(tree)
+    if len(trees) != len(counts):
+        raise ValueError("the arrays of trees do not match their lengths")
+    return trees
 
 
 def _split(array: NDArray[Any], lengths: NDArray[Any]) -> list[NDArray[Any]]:
     """Return the parts of an array that have these lengths together."""
     whole = lengths.dtype == np.int64 and lengths.ndim == 1 and array.ndim > 0
     if not whole or not ((lengths >= 0) & (lengths <= len(array))).all():
-        raise ValueError("the arrays of boosted trees do not match their lengths")
+        raise ValueError("the arrays of trees do not match their lengths")
     if lengths.sum() != len(array) or len(lengths) == 0:
-        raise ValueError("the arrays of boosted trees do not match their lengths")
+        raise ValueError("the arrays of trees do not match their lengths")
     return np.split(array, np.cumsum(lengths)[:-1])
+
+
+def _is_forest(part: Any) -> bool:
+    is_forest = type(part).__name__ in ("ExtraTreesClassifier", "RandomForestClassifier")
+    return is_forest and bool(getattr(part, "estimators_", ()))
 
 
 def _is_boosted(part: Any) -> bool:
@@ -489,8 +569,9 @@ def _renamed(name: str, numbers: dict[str, str]) -> str:
 
 def _foreign(
     source: Path,
-    members: dict[str, bytes],
+    members: dict[str, bytes | bytearray],
     number: int,
+    arrays: list[Any],
     trusted: Sequence[str] | None,
     use_pickle: bool,
 ) -> Any:
@@ -512,7 +593,7 @@ def _foreign(
         names = set(skops.get_untrusted_types(data=data)) - set(TRUSTED)
         _check_trusted(source, names, trusted)
         classifier = skops.loads(data, trusted=[*TRUSTED, *names])
-    _unpack_arrays(classifier)
+    _unpack_trees(classifier, arrays)
     check_trees(classifier)
     return classifier
 
@@ -529,63 +610,110 @@ def check_trees(classifier: Any) -> None:
     The index of a classifier by neighbours is built again from its instances, as ``fit`` built it:
     its own numbers are not looked at.
     """
-    for owner, part in _walk(classifier, None, set()):
+    boosted: dict[int | None, list[Any]] = {}
+    for owner, part in _walk(classifier):
         width = getattr(owner, "n_features_in_", None)
         if type(part).__name__ == "Tree":
-            inner = part.children_left != -1
-            children = np.stack([part.children_left, part.children_right])
-            _check_nodes(inner, children, part.feature, width if width == part.n_features else None)
+            if not 0 < part.node_count <= part.capacity:  # it would read memory that is not its own
+                raise ValueError("a tree refers to nodes that it does not have")
+            inner = np.flatnonzero(part.children_left != -1)
+            children = part.children_left[inner], part.children_right[inner]
+            own = width if width == part.n_features else None
+            _check_nodes(inner, children, np.array(part.node_count), part.feature[inner], own)
         elif type(part).__name__ == "TreePredictor":
-            nodes = part.nodes
-            inner = nodes["is_leaf"] == 0
-            children = np.stack([nodes["left"], nodes["right"]]).astype(np.int64)
-            _check_nodes(inner, children, nodes["feature_idx"], width)
-            sets = nodes["bitset_idx"][inner & (nodes["is_categorical"] != 0)]
-            if len(sets) and int(sets.max()) >= len(part.raw_left_cat_bitsets):
-                raise ValueError("a tree refers to categories that it does not have")
+            boosted.setdefault(width, []).append(part)
         elif type(part).__name__ in ("KDTree", "BallTree"):
             if getattr(owner, "_tree", None) is not part:
                 raise ValueError("an index of neighbours stands where none belongs")
             metric = {"metric": owner.effective_metric_, **owner.effective_metric_params_}
             kind: Any = type(part)
             owner._tree = kind(owner._fit_X, owner.leaf_size, **metric)
+    for width, trees in boosted.items():
+        _check_boosted(trees, width)
+
+
+def _check_boosted(trees: Sequence[Any], width: int | None) -> None:
+    """Raise ValueError if boosted trees have indices outside themselves or outside X."""
+    lengths = np.array([len(tree.nodes) for tree in trees])
+    nodes = np.concatenate([tree.nodes for tree in trees])  # one by one takes ten times as long
+    inner = np.flatnonzero(nodes["is_leaf"] == 0)
+    tree_of = np.repeat(np.arange(len(trees)), lengths)[inner]
+    numbers = inner - (np.cumsum(lengths) - lengths)[tree_of]
+    nodes = nodes[inner]
+    children = nodes["left"].astype(np.int64), nodes["right"].astype(np.int64)
+    _check_nodes(numbers, children, lengths, nodes["feature_idx"], width, tree_of)
+    n_sets = np.array([len(tree.raw_left_cat_bitsets) for tree in trees])[tree_of]
+    if (nodes["bitset_idx"] >= n_sets)[nodes["is_categorical"] != 0].any():
+        raise ValueError("a tree refers to categories that it does not have")
 
 
 def _check_nodes(
-    inner: NDArray[np.bool_], children: NDArray[Any], features: NDArray[Any], width: int | None
+    inner: NDArray[np.intp],
+    children: Iterable[NDArray[Any]],
+    lengths: NDArray[Any],
+    features: NDArray[Any],
+    width: int | None,
+    tree_of: Any = (),
 ) -> None:
-    """Raise ValueError if children (2, n) or features (n,) of inner nodes do not exist."""
+    """Raise ValueError if children or features of inner nodes do not exist.
+
+    Parameters
+    ----------
+    inner : int array of shape (n,)
+        Numbers of the inner nodes in their trees.
+    children : iterable of int arrays of shape (n,)
+    lengths : int array of shape (n_trees,), or of shape () for one tree
+        How many nodes the trees have.
+    features : int array of shape (n,)
+    width : int or None
+        How many features there are.
+    tree_of : int array of shape (n,), or () for one tree
+    """
     # Children must come after their parents, or following them might never end.
-    nodes = np.arange(len(inner))
-    forward = (children > nodes) & (children < len(inner))
-    if len(inner) == 0 or not forward[:, inner].all():
+    exist = [((child > inner) & (child < lengths[tree_of])).all() for child in children]
+    if not lengths.all() or not all(exist):
         raise ValueError("a tree refers to nodes that it does not have")
-    used = features[inner]
-    if width is None or (len(used) and not 0 <= int(used.min()) <= int(used.max()) < width):
+    if width is None or (len(features) and not 0 <= features.min() <= features.max() < width):
         raise ValueError("a tree refers to features that its classifier does not have")
 
 
-def _walk(value: Any, owner: Any, visited: set[int]) -> Iterator[tuple[Any, Any]]:
-    """Yield all parts of a classifier, each after the innermost estimator that contains it."""
-    if id(value) in visited:
-        return
-    visited.add(id(value))
-    yield owner, value
+def _walk(whole: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield all parts of a classifier but plain data, each after the estimator around it.
+
+    What is yielded may be changed before the next part is asked for.
+    """
+    visited, waiting = set[int](), [(None, whole)]
+    while waiting:
+        owner, value = waiting.pop()
+        if id(value) in visited:
+            continue
+        visited.add(id(value))
+        yield owner, value
+        inner = value if isinstance(value, BaseEstimator) else owner
+        if inner is value and not hasattr(value, "estimators_features_"):
+            _check_members(value)
+        parts = [part for part in _parts_of(value) if not _is_plain(part)]
+        waiting.extend((inner, part) for part in reversed(parts))
+
+
+def _parts_of(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
-        parts = list(value.values())
-    elif isinstance(value, list | tuple):
-        parts = list(value)
-    elif isinstance(value, TableSchema):
-        parts = []  # names and texts, which are checked when it is read
-    elif isinstance(value, np.ndarray):
-        parts = value.ravel().tolist() if value.dtype.hasobject else []
-    else:
-        parts = list(getattr(value, "__dict__", {}).values())
-    inner = value if isinstance(value, BaseEstimator) else owner
-    if inner is value and not hasattr(value, "estimators_features_"):
-        _check_members(value)
-    for part in parts:
-        yield from _walk(part, inner, visited)
+        return value.values()
+    if isinstance(value, list | tuple):
+        return value
+    if isinstance(value, TableSchema):
+        return ()  # names and texts, which are checked when it is read
+    if isinstance(value, np.ndarray):
+        return value.ravel().tolist()
+    return getattr(value, "__dict__", {}).values()
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether this is a number, a text, or an array of such."""
+    return type(value) in _PLAIN or (type(value) is np.ndarray and not value.dtype.hasobject)
+
+
+_PLAIN = (bool, int, float, str, type(None))
 
 
 def _check_members(ensemble: Any) -> None:
@@ -605,7 +733,7 @@ def check_shapes(quantifier: Any) -> None:
     """
     if not isinstance(quantifier, BaseQuantifier):
         raise ValueError("it contains no quantifier")
-    for _, part in _walk(quantifier, quantifier, set()):
+    for _, part in _walk(quantifier):
         if isinstance(part, AnyModel):
             try:
                 _check_model(part)
@@ -627,7 +755,7 @@ def _check_model(model: AnyModel) -> None:
         _check_training(model.training, model)
     if not model.row_map.is_fitted:
         raise ValueError("its row map has not been fitted")
-    for _, part in _walk(model.row_map, None, set()):
+    for _, part in _walk(model.row_map):
         if isinstance(part, RowMap) and part.is_fitted:
             _check_templates(part.templates, k)
 
@@ -716,7 +844,7 @@ def _can_be_tried(quantifier: BaseQuantifier) -> bool:
     if max(k, _width(quantifier)) > _MOST_TRIED:
         return False
     members = 0
-    for _, part in _walk(quantifier, quantifier, set()):
+    for _, part in _walk(quantifier):
         members += isinstance(part, BaseEstimator)
         numbers = vars(part) if hasattr(part, "__dict__") else {}
         # A seed may be any number.

@@ -86,7 +86,7 @@ def check_members(members: Sequence[zipfile.ZipInfo], n_bytes: int) -> None:
         raise ValueError("uses a method of compression that kdey.save does not use")
 
 
-def check_skops(data: bytes) -> None:
+def check_skops(data: bytes | bytearray) -> None:
     """Raise ValueError if an archive of skops would unpack to more than its own size.
 
     :func:`~kdey.persistence.save` writes it without compression, because the model file
@@ -117,8 +117,10 @@ def _check_sparse(data: bytes) -> None:
                 check_array_header(stream, member.file_size)
 
 
-def check_array_header(stream: IO[bytes], n_bytes: int) -> None:
-    """Raise ValueError if the header of an array does not match its bytes.
+def check_array_header(
+    stream: IO[bytes], n_bytes: int
+) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return shape, Fortran order and dtype of an array whose header matches its bytes.
 
     NumPy allocates the memory that the header declares before it reads the data.
 
@@ -127,12 +129,17 @@ def check_array_header(stream: IO[bytes], n_bytes: int) -> None:
     stream : binary stream at the beginning of the array
     n_bytes : int
         Length of header and data.
+
+    Raises
+    ------
+    ValueError
+        If the header does not match, or entries are not plain data.
     """
     version = np.lib.format.read_magic(stream)
     if version == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+        shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream)
     elif version == (2, 0):
-        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+        shape, is_fortran, dtype = np.lib.format.read_array_header_2_0(stream)
     else:
         raise ValueError(f"it contains an array of format {version}, which save does not write")
     size = math.prod(shape)
@@ -141,12 +148,15 @@ def check_array_header(stream: IO[bytes], n_bytes: int) -> None:
         raise ValueError("it contains an array of entries that are not plain data")
     if size * dtype.itemsize != n_bytes - stream.tell():
         raise ValueError("it contains an array whose header does not match its bytes")
+    return shape, is_fortran, dtype
 
 
 #: Version of the format that is written, and the only one that is read until the first release
 #: freezes it. It increases with every change of what files contain.
-FORMAT = 6
+FORMAT = 7
 _MANIFEST = "manifest.json"
+#: Bytes of a member that are unpacked at a time.
+_PART = 1 << 18
 #: The same time stamp for all members, so that equal models give equal files.
 TIME_STAMP = (1980, 1, 1, 0, 0, 0)
 #: The exceptions of zipfile for bytes that are not an archive, or a damaged one. Besides its own
@@ -162,7 +172,9 @@ class ModelFileError(ValueError):
     """The file is not a model file, or it is damaged or of another format."""
 
 
-def write_archive(path: Path, members: Mapping[str, bytes], about: Mapping[str, Any]) -> None:
+def write_archive(
+    path: Path, members: Mapping[str, bytes | bytearray], about: Mapping[str, Any]
+) -> None:
     """Write members and a manifest to a file, which is replaced only once all is on disk.
 
     Parameters
@@ -194,7 +206,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
     return entry
 
 
-def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes | bytearray]]:
     """Return manifest and members of an archive.
 
     Parameters
@@ -205,6 +217,7 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     -------
     manifest : dict
     members : dict from names to bytes
+        Each is memory of its own that may be written to.
 
     Raises
     ------
@@ -295,15 +308,24 @@ def _check_sizes(path: Path, archive: zipfile.ZipFile, members: dict[str, Any]) 
 
 def _read_member(
     path: Path, archive: zipfile.ZipFile, name: str, *, bytes: int, sha256: str
-) -> bytes:
+) -> bytearray:
     """Return the bytes of a member, or raise if they do not match length and checksum."""
+    data, digest, filled = bytearray(bytes), hashlib.sha256(), 0
     try:
-        # We unpack at most one byte more than the manifest declares, whatever the archive contains.
         with archive.open(name) as stream:
-            data = stream.read(bytes + 1)
+            # A part at a time, which is never in memory twice; of a member that is longer than the
+            # manifest declares, no more than one part.
+            while part := stream.read(_PART):
+                if filled + len(part) > bytes:
+                    raise _damaged(path, name)
+                data[filled : filled + len(part)] = part
+                digest.update(part)
+                filled += len(part)
+    except ModelFileError:
+        raise
     except _UNREADABLE:
         raise _damaged(path, name) from None
-    if len(data) != bytes or _digest(data) != sha256:
+    if filled != bytes or digest.hexdigest() != sha256:
         raise _damaged(path, name)
     return data
 
@@ -312,7 +334,7 @@ def _damaged(path: Path, name: str) -> ModelFileError:
     return ModelFileError(f"{path} is damaged or was changed: {name} does not match its checksum")
 
 
-def _digest(data: bytes) -> str:
+def _digest(data: bytes | bytearray) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
