@@ -55,7 +55,7 @@ from kdey.report.page import (
     Highlight,
     Page,
     Section,
-    csv_address,
+    csv_file,
     listed,
     percent,
     render_page,
@@ -574,8 +574,8 @@ def history_page(history: History, title: str = "Prevalences over time") -> str:
             sections=[_time_section(table, explorer), _alarm_section(history, alarms)],
             settings=_setting_lines(history),
             downloads={
-                "history.csv": csv_address(*group_records(table)),
-                "alarms.csv": csv_address(ALARM_COLUMNS, alarm_rows),
+                "history.csv": csv_file(*group_records(table), "kdey.monitoring.read_history"),
+                "alarms.csv": csv_file(ALARM_COLUMNS, alarm_rows),
             },
             created=datetime.now(UTC),
         )
@@ -774,8 +774,8 @@ def _time_section(table: GroupTable, explorer: Explorer) -> Section:
     n_rows = sum(len(group.rows) for group in table.groups)
     if n_rows > MOST_ROWS:
         words.append(
-            f"The table of periods shows the newest {MOST_ROWS:,} of {n_rows:,} rows; all are in "
-            "the file history.csv below."
+            f"The table of periods shows the newest {MOST_ROWS:,} of {n_rows:,} rows; for "
+            "all, see the files below."
         )
     rows = groups_table(newest, "Shares by period, the newest first")
     return Section("time", "Shares over time", words, explorer, tables=[rows])
