@@ -31,7 +31,7 @@ import numpy as np
 from scipy.stats import binom, norm
 
 from kdey.bags import Array
-from kdey.report.page import plain_status
+from kdey.report.page import SHARES, plain_status
 from kdey.report.shown_groups import ClassRow, Group, GroupTable, position
 from kdey.status import CANNOT_BE_TOLD, POOR_FIT, TOO_SMALL, problems
 
@@ -203,6 +203,13 @@ class Explorer:
         more = [share for (_, code), ends in self.bounds.items() if code == label for share in ends]
         lines = np.concatenate([over_time[..., 0].ravel(), known, more])
         return _end(self.shares[:, label]), _end(lines)
+
+    @property
+    def legend(self) -> list[tuple[str, str]]:
+        """What is drawn beside estimates: names of keys, and what they are called."""
+        known = [(name, SHARES[name]) for name in _DRAWN[3:] if self.knows(name)]
+        marked = [("mark", self.mark_name)] * bool(self.marks)
+        return [*known, *marked, *[("bound", "bound")] * bool(self.bounds)]
 
     def knows(self, name: str) -> bool:
         """Return whether any row has a share of a name."""
