@@ -47,6 +47,64 @@ def test_the_shares_of_a_table(items):
     assert "question: 100 % of its rows are found" in done.stderr
 
 
+def test_what_is_taken_for_what_is_shown_and_written(items, tmp_path):
+    from kdey import audit
+
+    path, _ = items
+    columns = rows_of(path.read_text())
+    human = [row["human"] or None for row in columns]
+    found = audit([row["llm"] for row in columns], human)
+    out = tmp_path / "confusion.csv"
+    done = run(path, "--decided", "llm", "--human", "human", "--confusion", out)
+    written = rows_of(out.read_text())
+    assert [(row["decided"], row["human"]) for row in written] == [
+        *(("bug", "bug"), ("bug", "question"), ("question", "bug"), ("question", "question"))
+    ]
+    shares = [float(row["share"]) for row in written]
+    np.testing.assert_allclose(shares, found.confusion.ravel(), rtol=1e-5)
+    assert [int(row["n_labels"]) for row in written] == found.counts.ravel().tolist()
+    lines = done.stderr.splitlines()
+    across = next(n for n, line in enumerate(lines) if line.endswith("(across):"))
+    assert lines[across + 1].split() == ["bug", "question"]
+    shown = next(line.split() for line in lines[across:] if line.split()[:1] == ["question"])
+    np.testing.assert_allclose([float(x) for x in shown[1:]], found.confusion[1], atol=1e-4)
+    bug = next(line.split() for line in lines[across + 2 :] if line.split()[:1] == ["bug"])
+    assert len(bug) == 2, "no question is taken for a bug: the place is empty"
+
+
+def test_two_judges_are_compared(items, tmp_path):
+    path, truth = items
+    table = rows_of(path.read_text())
+    rng = np.random.default_rng(0)
+    for row, right in zip(table, truth, strict=True):
+        row["rule"] = right if rng.random() < 0.6 else ("bug" if right != "bug" else "question")
+    two = tmp_path / "two.csv"
+    with two.open("w", newline="") as file:
+        writer = csv.DictWriter(file, table[0])
+        writer.writeheader()
+        writer.writerows(table)
+    done = run(two, "--decided", "rule", "--decided", "llm", "--human", "human")
+    assert done.exit_code == 0, done.output
+    assert [(row["judge"], row["class"]) for row in rows_of(done.stdout)] == [
+        *(("rule", "bug"), ("rule", "question"), ("llm", "bug"), ("llm", "question"))
+    ]
+    agree = round(100 * np.mean([row["rule"] == row["llm"] for row in table]))
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"rule and llm agree on {agree} % of the rows; llm is right ")
+    assert "points more often than rule" in last
+    assert "more than chance explains" in last
+    commas = run(two, "--decided", "rule,llm", "--human", "human")
+    assert commas.stdout == done.stdout
+    alone = rows_of(run(two, "--decided", "rule", "--human", "human").stdout)
+    assert [row["estimate"] for row in alone] == [
+        row["estimate"] for row in rows_of(done.stdout)[:2]
+    ], "the first judge is audited as if alone"
+    same = run(two, "--decided", "llm", "--decided", "llm", "--human", "human")
+    assert "judge" not in same.stdout
+    refused = run(two, "--decided", "rule,llm", "--human", "human", "--by", "judge")
+    assert "key column 'judge'" in refused.stderr
+
+
 def test_groups_are_those_of_the_library(items):
     from kdey import audit
 

@@ -210,3 +210,59 @@ def test_labels_may_be_numbers_or_a_series():
     assert found.classes.tolist() == [0, 1]
     assert found.shares[0].estimate.tolist() == [0.5, 0.5]
     assert "40 of 80 rows have a label" in repr(found)
+
+
+@pytest.mark.parametrize("drawn", ["at random", "by the decisions of the other"])
+def test_the_difference_of_two_judges_has_an_interval(drawn):
+    """Most of 60 intervals hold the difference, and they are narrower than of other rows."""
+    rng = np.random.default_rng(2)
+    hits, widths, apart = [], [], []
+    for _ in range(60):
+        truth, said = judged(rng)
+        also_wrong = rng.random(len(truth)) < 0.15
+        other = np.where(also_wrong, "neutral", said)
+        human = np.full(len(truth), None, dtype=object)
+        if drawn == "at random":
+            rows = rng.choice(len(truth), 150, replace=False)
+        else:
+            each = [rng.choice(np.flatnonzero(other == d), 50, replace=False) for d in CLASSES]
+            rows = np.concatenate(each)
+        human[rows] = truth[rows]
+        first, second = (audit(labels, human, drawn_by=other) for labels in (said, other))
+        difference, low, high = first.more_often_right(second)
+        assert difference == pytest.approx(first.accuracy[0, 0] - second.accuracy[0, 0])
+        hits.append(low <= (said == truth).mean() - (other == truth).mean() <= high)
+        widths.append(high - low)
+        apart.append(np.hypot(*(np.diff(one.accuracy[0, 1:])[0] for one in (first, second))))
+        back = second.more_often_right(first)
+        np.testing.assert_allclose(back, [-difference, -high, -low], atol=1e-12)
+    assert np.mean(hits) > 0.9
+    assert np.mean(widths) < 0.9 * np.mean(apart)
+
+
+def test_a_judge_is_audited_by_the_draw_for_another():
+    rng = np.random.default_rng(6)
+    wrong = {"own": [], "other": []}
+    for _ in range(30):
+        truth, said = judged(rng, 4000)
+        human = np.full(len(truth), None, dtype=object)
+        rows = np.concatenate(
+            [rng.choice(np.flatnonzero(said == d), 80, replace=False) for d in CLASSES]
+        )
+        human[rows] = truth[rows]
+        coarse = np.where(said == "angry", "neutral", said)
+        share = (truth == "angry").mean()
+        wrong["own"].append(audit(coarse, human).shares[0].estimate[0] - share)
+        wrong["other"].append(audit(coarse, human, drawn_by=said).shares[0].estimate[0] - share)
+    assert np.mean(wrong["own"]) > 0.05, "angry ones have more labels than their share"
+    assert abs(np.mean(wrong["other"])) < 0.02
+
+
+def test_judges_of_other_rows_are_not_compared(table):
+    _, decided, human = table
+    found = audit(decided, human)
+    with pytest.raises(ValueError, match="same rows and labels"):
+        found.more_often_right(audit(decided[1:], human[1:]))
+    with pytest.raises(ValueError, match="drawn_by has 3 rows, but decided has 2000"):
+        audit(decided, human, drawn_by=decided[:3])
+    assert found.more_often_right(found) == pytest.approx((0.0, 0.0, 0.0), abs=0.02)

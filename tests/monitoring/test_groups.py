@@ -221,7 +221,7 @@ def test_a_page_shows_groups_and_the_accuracy() -> None:
     parts = {"accuracy": 0.6, "accuracy_noise": 0.1, "accuracy_template": 1e-4}
     made = grouped(3, settings, **parts)
     page = history_page(made.__class__(**{**vars(made), "by": "shop"}))
-    assert "The history has 10 periods, from 0 to 9, of 3 groups by shop." in page
+    assert "The history has 10 periods, from 0 to 9." in page
     assert "accuracy too low" in page
     assert "for all groups together" in page
 

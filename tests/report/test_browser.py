@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import re
@@ -320,6 +321,25 @@ def test_files_can_be_downloaded(watched: Watched, pages: dict[tuple[int, str], 
     assert whole["groups"]["class"] == [row["class"] for row in groups]
     assert groups[0].keys() >= {"classify_and_count", "training_prevalence", "fit_p_value"}
     assert watched.said == []
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_large_file_comes_out_whole(browser: Any, tmp_path: Path, scripts: bool) -> None:
+    rows = group_rows(["id"], [(n,) for n in range(400)], ["a", "日本"])
+    report = make_report(rows, by=["id"])
+    page = browser.new_page(java_script_enabled=scripts, accept_downloads=True)
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(report.write(tmp_path / "r.html").as_uri())
+    with page.expect_download() as held:
+        page.locator("#files a").first.click()
+    assert held.value.suggested_filename == ("groups.csv" if scripts else "groups.csv.gz")
+    assert page.locator("#files a").first.inner_text() == held.value.suggested_filename
+    data = Path(held.value.path()).read_bytes()
+    text = (data if scripts else gzip.decompress(data)).decode()
+    assert text == report.page().downloads["groups.csv"].text
+    assert said == []
+    page.close()
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

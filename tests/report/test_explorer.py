@@ -147,8 +147,12 @@ def test_a_page_stays_small_and_says_what_it_leaves_out() -> None:
         assert report.group_explorer.left_out == ""
     assert sizes[12] <= 60_000
     assert sizes[200] <= 1_000_000
+    assert len(page) <= 2_000_000, "with the files"
+    assert 'download="groups.csv.gz"' in page
     assert len(page.rsplit("<script>", 1)[1]) <= 15_000
     many = make_report(shop_rows(300, 104), by=["shop"], time="week").group_explorer
     assert many is not None
-    assert many.left_out == "The page has 1 of 3 classes; the files below have all."
+    assert many.left_out == (
+        "The page has 250 of 300 rows and 1 of 3 classes; for all, see the files below."
+    )
     assert len(json.loads(many.data())["ends"]) == 1

@@ -156,7 +156,7 @@ def test_groups_in_words() -> None:
     assert "1 of the 3 weeks needs another look (looks unlike the training examples)" in sentences
     sentences = told(make_report(rows, by=["week"]))
     assert (
-        "2026-01-19, 2026-01-05: differ most in “a”, 80.0 % (75.0 % to 85.0 %) against" in sentences
+        "2026-01-19, 2026-01-05: the largest difference, in “a”, 80.0 % (75.0 % to 85.0 %) against" in sentences
     )
     assert "1 of the 3 groups needs another look" in sentences
     assert listed(["a"]) == "a"
@@ -164,12 +164,12 @@ def test_groups_in_words() -> None:
 
 
 def test_overlapping_limits_are_no_difference() -> None:
-    """It named the class that groups "differ most" in, though all limits overlapped."""
+    """It named the class that groups "largest difference", though all limits overlapped."""
     rows = group_rows(["week"], [(w,) for w in weeks(2)], ["a", "b"])
     for row, share in zip(rows, (0.4, 0.6, 0.5, 0.5), strict=True):
         row |= {"estimate": share, "low": share - 0.2, "high": share + 0.2}
     sentences = told(make_report(rows, by=["week"]))
-    assert "differ most" not in sentences
+    assert "largest difference" not in sentences
     assert "the differences between groups may be chance" in sentences
     sentences = told(make_report(rows, time="week"))
     assert "rose" not in sentences
@@ -185,7 +185,7 @@ def test_a_clear_change_goes_before_a_larger_one_that_may_be_chance() -> None:
     sentences = told(make_report(rows, time="week"))
     assert "b: rose from 10.0 %" in sentences
     assert "a: rose" not in sentences
-    assert "differ most in “b”" in told(make_report(rows, by=["week"]))
+    assert "the largest difference, in “b”" in told(make_report(rows, by=["week"]))
 
 
 def test_known_labels_are_compared_with_the_limits() -> None:
@@ -286,7 +286,7 @@ def test_the_extremes_of_many_groups_are_no_finding() -> None:
     assert "may be chance" in told(make_report(rows, by=["shop"]))
     for row, value in zip(rows[:2], (0.95, 0.05), strict=True):
         row |= {"estimate": value, "low": value - 0.05, "high": value + 0.05}
-    assert "differ most in “b”" in told(make_report(rows, by=["shop"]))
+    assert "the largest difference, in “b”" in told(make_report(rows, by=["shop"]))
 
 
 def test_totals_are_means_of_the_times_with_limits_that_hold() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import sys
 from datetime import UTC, datetime
@@ -172,8 +173,30 @@ def test_many_rows_are_cut_on_the_page_only() -> None:
     assert "the first 200 of 1,200 rows" in page
     table = page.split('<table data-sortable id="group-rows">')[1].split("</table>")[0]
     assert table.count("<tr>") == 201
-    assert "The page has 500 of 600 rows; the files below have all." in page
+    assert "The page has 500 of 600 rows; for all, see the files below." in page
     assert page.count('<tr id="groups-') == 500
+
+
+def test_files_that_would_make_a_page_too_large_are_named_with_what_has_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = group_rows(["id"], [(number,) for number in range(600)], ["a", "b"])
+    report = make_report(rows, by=["id"])
+    whole = report.html()
+    assert "too large" not in whole
+    monkeypatch.setattr("kdey.report.page.MOST_CHARACTERS", len(whole) - 1)
+    page = report.html()
+    assert 'download="groups.csv.gz"' not in page
+    assert 'download="report.json.gz"' in page, "the largest is left out first"
+    assert "<li>groups.csv would make this page too large: <code>kdey estimate</code>" in page
+
+
+def test_groups_of_a_large_table_stand_in_one_file() -> None:
+    rows = group_rows(["id"], [(number,) for number in range(1001)], ["a", "b"])
+    for part, is_in_both in ((rows[:-2], True), (rows, False)):
+        files = make_report(part, by=["id"]).page().downloads
+        assert files["groups.csv"].text.count("\n") == len(part) + 1
+        assert ("groups" in json.loads(files["report.json"].text)) == is_in_both
 
 
 def test_truth_must_fit() -> None:

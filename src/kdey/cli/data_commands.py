@@ -23,6 +23,7 @@ from kdey.cli.command_options import check_columns, names, open_table, reading_o
 from kdey.cli.terminal import (
     check_outputs,
     deliver,
+    drawn_table,
     guarded,
     output_options,
     say,
@@ -30,6 +31,7 @@ from kdey.cli.terminal import (
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from kdey.diagnostics import Audit
@@ -252,11 +254,20 @@ def write_demo_tables(folder: Path) -> None:
 
 #: Column of the rows to label next that says which row of the table each is, from 1.
 ROW = "row"
+#: Column that says whose decisions a row is about, where there are several judges.
+JUDGE = "judge"
+#: Classes up to which it is printed how they are confused.
+_MOST_CROSSED = 12
 
 
 @click.command()
 @click.argument("table")
-@click.option("--decided", required=True, help="Column of the decided labels, one in every row.")
+@click.option(
+    "--decided",
+    required=True,
+    multiple=True,
+    help="Column of the decided labels, one in every row. Repeat, or commas, for several judges.",
+)
 @click.option("--human", required=True, help="Column of the labels of people; others are empty.")
 @click.option("--by", multiple=True, help="Key columns of groups; repeat, or commas.")
 @click.option("--weights", help="Column of sampling weights.")
@@ -276,6 +287,7 @@ ROW = "row"
 )
 @click.option("--next", "n_next", default=100, help="How many rows --next-rows writes.")
 @click.option("--next-rows", metavar="FILE", help="Write the rows to label next.")
+@click.option("--confusion", metavar="FILE", help="Write what is decided against what is right.")
 @click.option("--seed", default=0, help="Of the draw of rows to label next.")
 @reading_options
 @output_options
@@ -286,34 +298,117 @@ def audit(table: str, **options: Any) -> None:
     Somebody has decided every row: a rule, a person, a language model. The labels of people, at
     random rows, correct the shares of the decisions, whatever is wrong with them; no model is
     needed. The rows to label next are those that narrow the intervals most.
+
+    Several judges are compared with the first, whose decisions the rows to label next go by.
     """
-    outputs = (options["output"], options["format"]), (options["next_rows"], None)
-    check_outputs((table, *options["more"]), *outputs)
+    extra = ((options[name], None) for name in ("next_rows", "confusion"))
+    check_outputs((table, *options["more"]), (options["output"], options["format"]), *extra)
+    judges = list(dict.fromkeys(names(options["decided"])))
+    if len(judges) > 1 and JUDGE in names(options["by"]):
+        raise click.UsageError(f"key column {JUDGE!r} has the name of a column of the result")
     file = open_table(table, options)
     check_columns(file, options)
     keys = names(options["by"])
-    frame = file.read([options["decided"], options["human"], *keys])
+    frame = file.read([*judges, options["human"], *keys])
     columns = {name: frame[name].to_numpy() for name in (*keys, *_numbers(options))}
-    decided, human = _labels(frame, options["decided"]), _labels(frame, options["human"])
+    decided, human = [_labels(frame, name) for name in judges], _labels(frame, options["human"])
     for path in options["more"]:
-        _fill_in(human, decided, open_table(path, options), options)
+        _fill_in(human, decided[0], open_table(path, options), judges[0], options["human"])
     from kdey.diagnostics import audit as audit_labels
 
-    found = audit_labels(
-        decided,
-        human,
-        by={name: columns[name] for name in keys} or None,
-        sample_weight=None if options["weights"] is None else columns[options["weights"]],
-        clusters=None if options["clusters"] is None else columns[options["clusters"]],
-        confidence=options["confidence"],
-        target=options["target"],
-        seed=options["seed"],
-    )
-    deliver(found.to_frame("pyarrow"), options["format"], options["output"], options["digits"])
-    say(found.verdict)
-    _say_classes(found)
+    found = {
+        judge: audit_labels(
+            labels,
+            human,
+            by={name: columns[name] for name in keys} or None,
+            sample_weight=None if options["weights"] is None else columns[options["weights"]],
+            clusters=None if options["clusters"] is None else columns[options["clusters"]],
+            drawn_by=decided[0],
+            confidence=options["confidence"],
+            target=options["target"],
+            seed=options["seed"],
+        )
+        for judge, labels in zip(judges, decided, strict=True)
+    }
+    shares = _of_judges({judge: one.to_frame("pyarrow") for judge, one in found.items()})
+    deliver(shares, options["format"], options["output"], options["digits"])
+    _say_judges(found, decided)
+    if options["confusion"] is not None:
+        matrices = _of_judges({judge: _confusion(one) for judge, one in found.items()})
+        deliver(matrices, None, options["confusion"], options["digits"])
     if options["next_rows"] is not None:
-        _write_next(found, frame, options)
+        _write_next(found[judges[0]], frame, options)
+
+
+def _of_judges(tables: dict[str, pa.Table]) -> pa.Table:
+    """Return the tables below each other, with a column of the judge where there are several."""
+    import pyarrow as pa
+
+    if len(tables) == 1:
+        return next(iter(tables.values()))
+    named = [table.add_column(0, JUDGE, [[judge] * len(table)]) for judge, table in tables.items()]
+    return pa.concat_tables(named, promote_options="permissive")
+
+
+def _confusion(found: Audit) -> pa.Table:
+    """Return a row for each pair of a decided and a right class."""
+    import pyarrow as pa
+
+    classes, k = list(found.classes), len(found.classes)
+    return pa.table(
+        {
+            "decided": [name for name in classes for _ in range(k)],
+            "human": classes * k,
+            "share": found.confusion.ravel(),
+            "n_labels": found.counts.ravel(),
+        }
+    )
+
+
+def _say_judges(found: dict[str, Audit], decided: list[Labels]) -> None:
+    """Say of each judge how it errs, and how it compares with the first."""
+    name, *others = found
+    for judge, one in found.items():
+        say(f"{judge}: {one.verdict}" if others else one.verdict)
+        _say_classes(one)
+        _say_confusion(one)
+    for judge, labels in zip(others, decided[1:], strict=True):
+        alike = 100 * (decided[0] == labels).mean()
+        say(f"{name} and {judge} agree on {alike:.0f} % of the rows; {_better(found, judge, name)}")
+
+
+def _better(found: dict[str, Audit], *pair: str) -> str:
+    """Return which of two judges is right more often, and how wide its intervals are."""
+    import numpy as np
+
+    best, other = sorted(pair, key=lambda judge: -found[judge].accuracy[0, 0])
+    more, low, high = (100 * value for value in found[best].more_often_right(found[other]))
+    clear = "more than chance explains" if low > 0 else "which chance may explain"
+    widths = [
+        np.mean(share.high - share.low)
+        for judge in (best, other)
+        if (share := found[judge].shares[0]) is not None
+    ]
+    return (
+        f"{best} is right {more:.1f} points more often than {other} ({low:.1f} to {high:.1f}), "
+        f"{clear}, and has intervals {widths[0] / widths[1]:.2f} times as wide"
+    )
+
+
+def _say_confusion(found: Audit) -> None:
+    """Say what share of all rows is decided as one class and belongs to another."""
+    import numpy as np
+    import pyarrow as pa
+
+    if len(found.classes) > _MOST_CROSSED:
+        return
+    say("  share of all rows, by what was decided (down) and what is right (across):")
+    shares = np.where(found.counts.T > 0, found.confusion.T, np.nan)
+    names_of = list(map(str, found.classes))
+    crossed = pa.table({"": names_of, **dict(zip(names_of, shares, strict=True))})
+    for line in drawn_table(crossed).strip("\n").splitlines():
+        if line.strip():
+            say(f"  {line.rstrip()}")
 
 
 def _numbers(options: dict[str, Any]) -> list[str]:
@@ -338,16 +433,16 @@ def _text(cell: Any) -> str:
     return str(int(cell) if whole else cell).strip()
 
 
-def _fill_in(human: Labels, decided: Labels, file: TableSource, options: dict[str, Any]) -> None:
+def _fill_in(human: Labels, decided: Labels, file: TableSource, judge: str, people: str) -> None:
     """Put the labels of a filled-in file of rows into the column of the table."""
     from kdey.tables import require_names
     from kdey.tables.sources import TableError
 
-    wanted = [ROW, options["decided"], options["human"]]
+    wanted = [ROW, judge, people]
     require_names(file.columns, wanted, "column")
     frame = file.read(wanted[1:])
     rows = frame[ROW].to_list()
-    said, labels = _labels(frame, options["decided"]), _labels(frame, options["human"])
+    said, labels = _labels(frame, judge), _labels(frame, people)
     for row, decision, label in zip(rows, said, labels, strict=True):
         place = int(row) - 1 if str(row).isdigit() else -1
         if not 0 <= place < len(human) or decided[place] != decision:

@@ -45,7 +45,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kdey.intervals import Estimates
-    from kdey.monitoring import Alarm, Bound, History, MonitorSettings, MonitorUpdate
+    from kdey.monitoring import (
+        Alarm,
+        Bound,
+        History,
+        MonitorSettings,
+        MonitorUpdate,
+        Period,
+    )
     from kdey.quantifiers import AggregativeQuantifier
     from kdey.quantifiers.base import BaseQuantifier
     from kdey.report import Report
@@ -528,22 +535,43 @@ def _is_number(text: str) -> bool:
 
 
 def _say_update(update: MonitorUpdate) -> None:
-    from kdey._display import count_of
-    from kdey.status import problems
-
-    known = [name for name in update.periods if name not in update.added]
+    """Say of each period what was added to the history, and what is the matter with which group."""
+    by_name: dict[str, list[Period]] = {}
     for period in update.history.periods:
-        if period.title in update.added:
-            say(f"{period.title}: {count_of(period.n, 'row')} added")
         if period.title in update.periods:
-            for problem in problems(period.status):
-                say(f"{period.title}: {problem}")
+            by_name.setdefault(period.name, []).append(period)
+    known = []
+    for name, periods in by_name.items():
+        _say_period(name, [p for p in periods if p.title in update.added], periods)
+        known += [name] * any(p.title not in update.added for p in periods)
     if known:
-        say(f"in the history already, with the same numbers: {'; '.join(known)}")
+        say(f"in the history already, with the same numbers: {_first_of(known)}")
     gaps = update.history.gaps
     if gaps:
         between = "; ".join(f"{first} and {last}" for first, last in gaps[-5:])
         say(f"periods are missing in the history between {between}")
+
+
+def _say_period(name: str, added: list[Period], periods: list[Period]) -> None:
+    from kdey._display import count_of
+    from kdey.status import problems
+
+    if added:
+        groups = f" of {count_of(len(added), 'group')}" if added[0].group else ""
+        say(f"{name}: {count_of(sum(period.n for period in added), 'row')}{groups} added")
+    affected: dict[str, list[str]] = {}
+    for period in periods:
+        for problem in problems(period.status):
+            affected.setdefault(problem, []).append(period.group)
+    for problem, groups_with in affected.items():
+        where = f" ({_first_of(groups_with)})" if any(groups_with) else ""
+        say(f"{name}: {problem}{where}")
+
+
+def _first_of(texts: list[str]) -> str:
+    """Return the first texts, and how many more there are."""
+    more = len(texts) - _MOST_NAMED
+    return "; ".join(texts[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _write_history(history: History, options: dict[str, Any]) -> None:

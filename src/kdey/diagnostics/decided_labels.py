@@ -8,9 +8,14 @@ to label next.
 **Shares** are prediction-powered (:mod:`kdey.labelled.shares`), with the decisions as predictions.
 Labels may have been drawn at random from all rows, or at other rates from the rows of each
 decision: a labelled row of decision j counts :math:`M_j / n_j` times, where :math:`n_j` of
-:math:`M_j` rows have a label. Decisions with few labels are taken together. Under random draws
-these weights cost one to three per cent of the width of intervals; without them, rows that
+:math:`M_j` rows have a label. Decisions with few labels are taken together. ``drawn_by`` stands for
+the decisions where rows were chosen by something else, such as those of another judge. Under random
+draws these weights cost one to three per cent of the width of intervals; without them, rows that
 :meth:`Audit.draw_next` has chosen would bias the shares.
+
+**Two judges** of the same rows have labels in common, so that their accuracies rise and fall
+together. The interval of the difference is made of the two intervals and of the correlation of
+their errors (Newcombe, 1998, method 10).
 
 **Errors in groups.** Given the true class, the decisions of one judge look the same in every group,
 whatever the shares. The chi-square distance of decisions and groups within the true classes is
@@ -97,6 +102,7 @@ class Audit(Shown):
     labels_to_halve: int | None
     _decided: Indices
     _labelled: NDArray[np.bool_]
+    _influence: Array
 
     @property
     def status(self) -> list[str]:
@@ -163,6 +169,38 @@ class Audit(Shown):
             "n_human": self.counts.sum(axis=0),
         }
         return make_frame(columns, backend)
+
+    def more_often_right(self, other: Audit) -> tuple[float, float, float]:
+        """Return by how much the accuracy exceeds that of another judge, and its interval.
+
+        Parameters
+        ----------
+        other : Audit
+            Of the same rows and labels, with the same clusters.
+
+        Returns
+        -------
+        difference, low, high : float
+            Negative where the other is right more often.
+
+        Raises
+        ------
+        ValueError
+            If the rows or labels are others.
+        """
+        if not np.array_equal(self._labelled, other._labelled) or len(self._influence) != len(
+            other._influence
+        ):
+            raise ValueError("two audits are compared on the same rows and labels: these differ")
+        (a, a_low, a_high), (b, b_low, b_high) = self.accuracy[0], other.accuracy[0]
+        first, second = self._influence, other._influence
+        norm = float(np.sqrt((first @ first) * (second @ second)))
+        together = float(first @ second) / norm if norm > 0.0 else 0.0
+
+        def half(mine: float, its: float) -> float:
+            return float(np.sqrt(max(mine**2 + its**2 - 2.0 * together * mine * its, 0.0)))
+
+        return a - b, a - b - half(a - a_low, b_high - b), a - b + half(a_high - a, b - b_low)
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Return a data frame with one row per group and class.
@@ -280,6 +318,7 @@ def audit(
     by: Mapping[str, ArrayLike] | None = None,
     sample_weight: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
+    drawn_by: ArrayLike | None = None,
     confidence: float = 0.95,
     target: str = "population",
     seed: int = 0,
@@ -300,6 +339,9 @@ def audit(
         Key columns: the rows with equal keys are a group of their own.
     sample_weight, clusters : array-likes of shape (n,), optional
         Sampling weights, and the clusters in which rows were drawn.
+    drawn_by : array-like of shape (n,), optional
+        Where the rows with labels were drawn at other rates by something else than ``decided``,
+        such as the decisions of another judge: its value in each row.
     confidence : float
         Of the intervals.
     target : {"population", "bag"}
@@ -344,7 +386,12 @@ def audit(
     w = np.ones(n) if sample_weight is None else check_weights(sample_weight, n)
     drawn = None if clusters is None else cluster_codes(clusters, n)
     rows = [np.arange(n), *members]
-    judged = [_judge(said[i], marks[i], classes, w[i], _part(drawn, i), options) for i in rows]
+    strata = said if drawn_by is None else group_codes(drawn_by, "drawn_by")[1]
+    if len(strata) != n:
+        raise ValueError(f"drawn_by has {len(strata)} rows, but decided has {n}")
+    judged = [
+        _judge(said[i], marks[i], classes, w[i], _part(drawn, i), strata[i], options) for i in rows
+    ]
     whole, labelled = judged[0], marks >= 0
     counts = np.zeros((len(classes), len(classes)), np.int64)
     np.add.at(counts, (said[labelled], marks[labelled]), 1)
@@ -361,16 +408,21 @@ def audit(
         labels_to_halve=None,
         _decided=said,
         _labelled=labelled,
+        _influence=whole.influence,
     )
     return replace(found, labels_to_halve=_labels_to_halve(found, options))
 
 
 class _Judged(NamedTuple):
-    """The shares, accuracy and confusion of some rows; None and NaN without labels."""
+    """The shares, accuracy and confusion of some rows; None and NaN without labels.
+
+    ``influence`` is that of the rows, or of their clusters, on the accuracy.
+    """
 
     shares: Estimate | None
     accuracy: tuple[float, float, float]
     confusion: Array
+    influence: Array
 
 
 def _judge(
@@ -379,19 +431,21 @@ def _judge(
     classes: NDArray[Any],
     weights: Array,
     clusters: Indices | None,
+    strata: Indices,
     options: Options,
 ) -> _Judged:
     """Return what the labels of some rows say of their decisions; ``marks`` are -1 without one."""
     k, positions = len(classes), np.flatnonzero((marks >= 0) & (weights > 0))
     if not len(positions):
-        return _Judged(None, (np.nan, np.nan, np.nan), np.full((k, k), np.nan))
+        nothing = np.full((k, k), np.nan)
+        return _Judged(None, (np.nan, np.nan, np.nan), nothing, np.zeros(0))
     sample = LabelledSample(
         size=len(said),
         positions=positions,
         codes=marks[positions],
         n_classes=k,
         weights=weights,
-        selection=_selection(said, positions, k),
+        selection=_selection(strata, positions),
         clusters=None if clusters is None else np.unique(clusters, return_inverse=True)[1],
     )
     decisions = np.eye(k)[said]
@@ -425,13 +479,15 @@ def _judge(
         decisions=Decisions(decisions, bag),
         diagnostics={"effective_labels": sample.label_size},
     )
-    return _Judged(shares, (float(right[0]), float(low[0]), float(high[0])), confusion)
+    units = np.arange(len(said)) if sample.clusters is None else sample.clusters
+    errors = np.bincount(units, weights=influence[:, 0]).astype(np.float64)
+    return _Judged(shares, (float(right[0]), float(low[0]), float(high[0])), confusion, errors)
 
 
-def _selection(said: Indices, positions: Indices, k: int) -> Array:
+def _selection(said: Indices, positions: Indices) -> Array:
     """Return the share of labelled rows among those with the decision of each labelled row."""
-    all_rows = np.bincount(said, minlength=k)
-    n = np.bincount(said[positions], minlength=k)
+    all_rows = np.bincount(said)
+    n = np.bincount(said[positions], minlength=len(all_rows))
     occurs = all_rows > 0
     together = occurs & (n < _FEWEST)
     # One that has enough labels joins those that have too few, the smallest first.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from os import PathLike
@@ -55,7 +55,7 @@ from kdey.report.page import (
     Highlight,
     Page,
     Section,
-    csv_address,
+    csv_file,
     listed,
     percent,
     render_page,
@@ -540,7 +540,7 @@ _KINDS = {
 }
 
 
-def history_page(history: History, title: str = "Prevalences over time") -> str:
+def history_page(history: History, title: str = "Shares over time") -> str:
     """Return the page of a history as HTML: one file that needs nothing else.
 
     Needs jinja2 (``pip install 'kdey[report]'``).
@@ -558,24 +558,30 @@ def history_page(history: History, title: str = "Prevalences over time") -> str:
     """
     if not len(history):
         raise ValueError("the history has no period: there is nothing to show")
-    alarms = find_alarms(history)
+    found = find_alarms(history)
+    alarm_rows = [list(alarm.row().values()) for alarm in found]
     table = _group_table(history)
-    explorer = _explorer(history, table, alarms)
-    alarm_rows = [list(alarm.row().values()) for alarm in alarms]
-    first, *more = _lead(history, alarms)
-    tone, heading, ringing = _verdict(history, alarms)
+    names = {name: table.calendar.name(_moment(name)) for name in history.names}
+    alarms = [
+        replace(alarm, period=names[alarm.period], since=names.get(alarm.since, alarm.since))
+        for alarm in found
+    ]
+    periods = list(names.values())
+    explorer = _explorer(history, table, alarms, periods)
+    first, *more = _lead(history, alarms, names)
+    tone, heading, ringing = _verdict(alarms, periods[-1])
     return render_page(
         Page(
             title=title,
             headline=first,
-            findings=[*_alarm_findings(history, alarms, explorer), *map(Highlight, more)],
-            facts={"Checked?": [heading, ringing], "What next?": _next_steps(history, alarms)},
+            findings=[*_alarm_findings(alarms, explorer, periods[-1]), *map(Highlight, more)],
+            facts={"Checked?": [heading, ringing], "What next?": _next_steps(alarms, periods[-1])},
             tone=tone,
-            sections=[_time_section(table, explorer), _alarm_section(history, alarms)],
+            sections=[_time_section(table, explorer), _alarm_section(history, alarms, periods)],
             settings=_setting_lines(history),
             downloads={
-                "history.csv": csv_address(*group_records(table)),
-                "alarms.csv": csv_address(ALARM_COLUMNS, alarm_rows),
+                "history.csv": csv_file(*group_records(table), "kdey.monitoring.read_history"),
+                "alarms.csv": csv_file(ALARM_COLUMNS, alarm_rows),
             },
             created=datetime.now(UTC),
         )
@@ -583,7 +589,7 @@ def history_page(history: History, title: str = "Prevalences over time") -> str:
 
 
 def write_history_page(
-    path: str | PathLike[str], history: History, title: str = "Prevalences over time"
+    path: str | PathLike[str], history: History, title: str = "Shares over time"
 ) -> Path:
     """Write the page of a history to a file, whole or not at all; return its path.
 
@@ -628,13 +634,21 @@ def _moment(name: str) -> int | str:
     return int(name) if name.lstrip("-").isdecimal() else name
 
 
-def _lead(history: History, alarms: Sequence[Alarm]) -> list[str]:
-    names, last = history.names, history.periods[-1]
+def _lead(history: History, alarms: Sequence[Alarm], names: Mapping[str, str]) -> list[str]:
+    """Return what is known of the newest period, and what the history has.
+
+    ``names`` has periods as people say them, as in ``alarms``.
+    """
+    last, (first_name, *_, last_name) = history.periods[-1], [*names.values()] * 2
     count = "one period" if len(names) == 1 else f"{len(names):,} periods"
-    since = "" if len(names) == 1 else f", from {names[0]} to {last.name}"
+    since = "" if len(names) == 1 else f", from {first_name} to {last_name}"
     if history.by is not None:
+        ringing = {alarm.group for alarm in alarms if alarm.period == last_name}
+        groups = count_of(len(history.groups), "group")
+        some = f"{len(ringing):,}" if ringing else "None"
         sentences = [
-            f"The history has {count}{since}, of {len(history.groups):,} groups by {history.by}."
+            f"{some} of {groups} by {history.by} raised an alarm for {last_name}.",
+            f"The history has {count}{since}.",
         ]
     else:
         order = last.estimate.argsort()[::-1][:3]
@@ -644,33 +658,36 @@ def _lead(history: History, alarms: Sequence[Alarm]) -> list[str]:
             for i in order
         ]
         sentences = [
-            f"In {last.name}, of {last.n:,} records, an estimated {listed(named)}.",
+            f"Of the {last.n:,} records of {last_name}, an estimated {listed(named)}.",
             f"The history has {count}{since}.",
         ]
     if history.settings.accuracy_below is not None and np.isfinite(last.accuracy):
         where = f" of {last.group}" if last.group else ""
         sentences.append(
-            f"The expected accuracy{where} in {last.name} is {percent(last.accuracy)}."
+            f"The expected accuracy{where} for {last_name} is {percent(last.accuracy)}."
         )
     if history.gaps:
-        between = listed([f"{first} and {last}" for first, last in history.gaps[-5:]])
+        between = listed([f"{names[a]} and {names[b]}" for a, b in history.gaps[-5:]])
         sentences.append(f"Periods are missing between {between}.")
-    rung = len(alarms)
-    if rung:
-        times = "once" if rung == 1 else f"{rung} times"
-        sentences.append(f"An alarm was raised {times}, the last time in {alarms[-1].period}.")
-    return sentences
+    return [*sentences, _alarms_so_far(alarms)]
 
 
-def _verdict(history: History, alarms: Sequence[Alarm]) -> tuple[str, str, str]:
-    last = history.names[-1]
+def _alarms_so_far(alarms: Sequence[Alarm]) -> str:
+    if not alarms:
+        return "No alarm has been raised so far."
+    if len(alarms) == 1:
+        return f"One alarm has been raised, for {alarms[0].period}."
+    return f"{len(alarms):,} alarms have been raised, the last for {alarms[-1].period}."
+
+
+def _verdict(alarms: Sequence[Alarm], last: str) -> tuple[str, str, str]:
     current = [alarm for alarm in alarms if alarm.period == last]
     if not current:
-        return "good", "No alarm.", f"{last} raised none."
-    return "bad", "Alarm.", f"{count_of(len(current), 'alarm')} in {last}."
+        return "good", "No alarm.", f"None was raised for {last}."
+    return "bad", "Alarm.", f"{count_of(len(current), 'alarm')} for {last}."
 
 
-def _alarm_section(history: History, alarms: Sequence[Alarm]) -> Section:
+def _alarm_section(history: History, alarms: Sequence[Alarm], periods: Sequence[str]) -> Section:
     settings = history.settings
     words = [
         f"If nothing changes, the chance of any alarm within {HORIZON} periods is at most "
@@ -688,7 +705,7 @@ def _alarm_section(history: History, alarms: Sequence[Alarm]) -> Section:
     rows = tuple(
         Row(
             (
-                Cell(alarm.period),
+                Cell(alarm.period, float(periods.index(alarm.period))),
                 *(Cell(alarm.group) for _ in group),
                 *(Cell(text) for text in (_KINDS[alarm.kind], alarm.label, alarm.since)),
                 *(_share(alarm, value) for value in (alarm.before, alarm.after)),
@@ -704,10 +721,11 @@ def _share(alarm: Alarm, value: float) -> Cell:
     return Cell("–", -1.0) if alarm.kind == FIT else Cell(percent(value), value)
 
 
-def _explorer(history: History, table: GroupTable, alarms: Sequence[Alarm]) -> Explorer:
+def _explorer(
+    history: History, table: GroupTable, alarms: Sequence[Alarm], periods: Sequence[str]
+) -> Explorer:
     """Return the table of classes, or of groups, with alarms and bounds in their lines."""
     newest, labels = table.newest(), history.labels
-    moments = list(dict.fromkeys(table.moment(group) for group in table.groups))
     if history.by is None:
         made = explore_classes(newest.groups[0].rows, table, None)
         places = {("", label): (row, 0) for row, label in enumerate(labels)}
@@ -724,40 +742,43 @@ def _explorer(history: History, table: GroupTable, alarms: Sequence[Alarm]) -> E
     for alarm in alarms:
         for label in [alarm.label] if alarm.label else labels:
             place = places[alarm.group, label]
-            marks.setdefault(place, []).append(moments.index(_moment(alarm.period)))
+            marks.setdefault(place, []).append(periods.index(alarm.period))
             ringing.setdefault(place[0], []).append(alarm)
     bounds = {
         place: [bound.share for bound in history.settings.bounds if bound.label == label]
         for (_, label), place in places.items()
     }
-    last = history.names[-1]
+    last = periods[-1]
     latest = [ringing[row][-1].period if row in ringing else "" for row in range(len(made.rows))]
     return replace(
         made,
         marks=marks,
         bounds={place: shares for place, shares in bounds.items() if shares},
         flags=["alarm" if period == last else "" for period in latest],
-        notes=[f"alarm in {period}" if period not in ("", last) else "" for period in latest],
+        notes=[f"alarm for {period}" if period not in ("", last) else "" for period in latest],
         share_name=f"newest estimate, {last},",
         mark_name="alarm",
     )
 
 
-def _alarm_findings(
-    history: History, alarms: Sequence[Alarm], explorer: Explorer
-) -> list[Highlight]:
-    """Return the alarms of the newest period, each with a link to the row that shows it."""
+def _alarm_findings(alarms: Sequence[Alarm], explorer: Explorer, last: str) -> list[Highlight]:
+    """Return the alarms of the newest period, or the last one, with links to their rows."""
     findings = []
-    for alarm in [alarm for alarm in alarms if alarm.period == history.names[-1]]:
+    newest = [alarm for alarm in alarms if alarm.period == last][:_MOST_FINDINGS]
+    for alarm in newest or alarms[-1:]:
         name = alarm.group or alarm.label
         link = {name: explorer.link(list(explorer.rows).index(name))} if name else {}
-        findings.append(Highlight(f"{quoted(str(alarm))}.", link, alarm.label))
-    return findings[:_MOST_FINDINGS]
+        reason = quoted(alarm.reason).replace(repr(alarm.label), f"“{alarm.label}”")
+        reason = reason.replace(" %", "\u00a0%")
+        when = "" if newest else f" (alarm for {alarm.period})"
+        text = reason if link else reason[0].upper() + reason[1:]
+        findings.append(Highlight(f"{text}{when}.", link, alarm.label))
+    return findings
 
 
-def _next_steps(history: History, alarms: Sequence[Alarm]) -> list[str]:
+def _next_steps(alarms: Sequence[Alarm], last: str) -> list[str]:
     """Return what to do about the alarms of the newest period."""
-    kinds = {alarm.kind for alarm in alarms if alarm.period == history.names[-1]}
+    kinds = {alarm.kind for alarm in alarms if alarm.period == last}
     if not kinds:
         return ["Send the next period when it is there."]
     if kinds & {FIT, "accuracy"}:
@@ -774,8 +795,8 @@ def _time_section(table: GroupTable, explorer: Explorer) -> Section:
     n_rows = sum(len(group.rows) for group in table.groups)
     if n_rows > MOST_ROWS:
         words.append(
-            f"The table of periods shows the newest {MOST_ROWS:,} of {n_rows:,} rows; all are in "
-            "the file history.csv below."
+            f"The table of periods shows the newest {MOST_ROWS:,} of {n_rows:,} rows; for "
+            "all, see the files below."
         )
     rows = groups_table(newest, "Shares by period, the newest first")
     return Section("time", "Shares over time", words, explorer, tables=[rows])

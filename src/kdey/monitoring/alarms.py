@@ -287,27 +287,29 @@ class Alarm:
     def __str__(self) -> str:
         """Return the alarm as a sentence."""
         where = f"{self.period}, {self.group}" if self.group else self.period
+        return f"{where}: {self.reason}"
+
+    @property
+    def reason(self) -> str:
+        """What raised the alarm, without its period and group."""
         if self.kind == FIT:
             return (
-                f"{where}: the new data do not look like a mixture of the training classes "
+                f"the new data do not look like a mixture of the training classes "
                 f"(p-value {self.statistic:.2g}), so the estimates may be wrong"
                 + (f": {self.findings}" if self.findings else "")
             )
         shares = f"{_percent(self.before)} to {_percent(self.after)}"
         if self.kind == MOVED:
             verb = "risen" if self.after > self.before else "fallen"
-            return (
-                f"{where}: the share of {self.label!r} has {verb} from {shares}, "
-                f"since about {self.since}"
-            )
+            return f"the share of {self.label!r} has {verb} from {shares}, since about {self.since}"
         side = "above" if self.after > self.before else "below"
         if self.kind == ACCURACY:
             return (
-                f"{where}: the expected accuracy is below the bound of {_percent(self.before)}: "
+                f"the expected accuracy is below the bound of {_percent(self.before)}: "
                 f"{_percent(self.after)} since {self.since}"
             )
         return (
-            f"{where}: the share of {self.label!r} is {side} the bound of "
+            f"the share of {self.label!r} is {side} the bound of "
             f"{_percent(self.before)}: {_percent(self.after)} since {self.since}"
         )
 

@@ -31,14 +31,15 @@ import numpy as np
 from scipy.stats import binom, norm
 
 from kdey.bags import Array
-from kdey.report.page import plain_status
+from kdey.report.page import SHARES, plain_status
 from kdey.report.shown_groups import ClassRow, Group, GroupTable, position
 from kdey.status import CANNOT_BE_TOLD, POOR_FIT, TOO_SMALL, problems
 
 #: What is drawn of a class, in the order of the last axis of shares.
 _DRAWN = ("estimate", "low", "high", "naive", "training", "truth")
-#: Rows of a table, and its numbers of rows, times and classes together, that a page holds.
-MOST_ROWS, _MOST_NUMBERS = 500, 60_000
+#: Rows of a table, and its shares over time, that a page holds. The class that is shown first is
+#: there as numbers and as lines, which take the room of two more.
+MOST_ROWS, _MOST_NUMBERS, _LINES = 500, 78_000, 2
 #: Chance that anything is called a clear change though nothing changed.
 _LEVEL = 0.05
 #: Chance of a false alarm of one check of a group.
@@ -155,7 +156,8 @@ class Explorer:
     @cached_property
     def shown_classes(self) -> list[int]:
         """The classes that can be picked: that in focus, and those with the largest shares."""
-        room = max(1, _MOST_NUMBERS // max(len(self.shown) * max(len(self.times), 1), 1))
+        at_most = _MOST_NUMBERS // max(len(self.shown) * max(len(self.times), 1), 1)
+        room = max(1, at_most - _LINES)
         means = np.nan_to_num(self.shares[..., 0]).mean(axis=0)
         means[self.focus] = 2.0
         return sorted(np.argsort(-means, kind="stable")[:room].tolist())
@@ -163,7 +165,7 @@ class Explorer:
     @cached_property
     def shown(self) -> list[int]:
         """The rows on the page, in their order: flagged ones first, faint ones last."""
-        most = min(MOST_ROWS, _MOST_NUMBERS // max(len(self.times), 1))
+        most = min(MOST_ROWS, _MOST_NUMBERS // ((1 + _LINES) * max(len(self.times), 1)))
         key = _tenths(self.shares[:, self.focus, 0])
         if self.in_order:
             return list(range(len(self.rows)))[:most]
@@ -188,7 +190,7 @@ class Explorer:
             )
             if shown < whole
         ]
-        return f"The page has {' and '.join(parts)}; the files below have all." if parts else ""
+        return f"The page has {' and '.join(parts)}; for all, see the files below." if parts else ""
 
     def ends(self, label: int) -> tuple[int, int]:
         """Return the ends of the axes of shares and of lines over time, in tenths of a per cent.
@@ -201,6 +203,13 @@ class Explorer:
         more = [share for (_, code), ends in self.bounds.items() if code == label for share in ends]
         lines = np.concatenate([over_time[..., 0].ravel(), known, more])
         return _end(self.shares[:, label]), _end(lines)
+
+    @property
+    def legend(self) -> list[tuple[str, str]]:
+        """What is drawn beside estimates: names of keys, and what they are called."""
+        known = [(name, SHARES[name]) for name in _DRAWN[3:] if self.knows(name)]
+        marked = [("mark", self.mark_name)] * bool(self.marks)
+        return [*known, *marked, *[("bound", "bound")] * bool(self.bounds)]
 
     def knows(self, name: str) -> bool:
         """Return whether any row has a share of a name."""

@@ -11,12 +11,14 @@ hashes and nothing else. It needs nothing but a browser; making it needs jinja2 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -210,7 +212,7 @@ class Section:
         "good", "bad" or "", the tone of the first paragraph.
     headline : str
         Words in bold before the first paragraph.
-    files : mapping from names of files to data addresses
+    files : mapping from names to files
         What the page offers to download.
     """
 
@@ -222,7 +224,7 @@ class Section:
     tables: Sequence[Table] = ()
     verdict: str = ""
     headline: str = ""
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, File] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -243,7 +245,7 @@ class Page:
     sections : sequence of Section
         For everybody.
     settings : sequence of pairs of name and value
-    downloads : mapping from names of files to data addresses
+    downloads : mapping from names to files
     created : datetime
     technical : sequence of Section
         For those who know the method, after the others.
@@ -255,7 +257,7 @@ class Page:
     headline: str
     sections: Sequence[Section]
     settings: Sequence[tuple[str, str]]
-    downloads: Mapping[str, str]
+    downloads: Mapping[str, File]
     created: datetime
     question: str = ""
     facts: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -265,32 +267,79 @@ class Page:
     technical_words: Sequence[str] = ()
 
 
-def csv_address(columns: Sequence[str], records: Sequence[Sequence[Any]]) -> str:
-    """Return records as the data address of a CSV file (RFC 4180), with six digits."""
+@dataclass(frozen=True)
+class File:
+    """A file that the page offers to download.
+
+    Attributes
+    ----------
+    text : str
+    kind : str
+        Its media type.
+    source : str
+        What has the same numbers, if the page may leave the file out for want of room.
+    """
+
+    text: str
+    kind: str
+    source: str = ""
+
+    @cached_property
+    def is_packed(self) -> bool:
+        """Whether the page holds the file compressed, which its script undoes."""
+        return len(self.text) > _PLAIN
+
+    @cached_property
+    def address(self) -> str:
+        """The file as a data address."""
+        data, kind = self.text.encode("utf-8", "replace"), self.kind
+        if self.is_packed:
+            # The same numbers are the same page: no time of writing.
+            data, kind = gzip.compress(data, mtime=0), "application/gzip"
+        return f"data:{kind};base64,{base64.b64encode(data).decode('ascii')}"
+
+
+#: Characters up to which a file is kept as it is, and those that a page may have with its files.
+_PLAIN, MOST_CHARACTERS = 20_000, 2_000_000
+
+
+def csv_file(
+    columns: Sequence[str], records: Sequence[Sequence[Any]], source: str = "kdey estimate"
+) -> File:
+    """Return records as a CSV file (RFC 4180), with six digits."""
     short = ([_short(value) for value in record] for record in records)
-    return _address("text/csv;charset=utf-8", csv_text(columns, short, line_end="\r\n"))
+    return File(csv_text(columns, short, line_end="\r\n"), "text/csv;charset=utf-8", source)
 
 
 def _short(value: Any) -> Any:
     return round(value, 6) if isinstance(value, float) else value
 
 
-def json_address(value: Any) -> str:
-    """Return a value as the data address of a JSON file."""
+def json_file(value: Any) -> File:
+    """Return a value as a JSON file."""
     text = json.dumps(value, allow_nan=False, default=str, ensure_ascii=False)
-    return _address("application/json", text)
-
-
-def _address(kind: str, text: str) -> str:
-    data = base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
-    return f"data:{kind};base64,{data}"
+    return File(text, "application/json")
 
 
 def render_page(page: Page) -> str:
-    """Return a page as HTML."""
+    """Return a page as HTML, without the largest files if it would be too large with them."""
+    kept, left_out = dict(page.downloads), dict[str, File]()
+    html = _rendered(page, kept, left_out)
+    excess = len(html) - MOST_CHARACTERS
+    elsewhere = [name for name, file in kept.items() if file.source]
+    for name in sorted(elsewhere, key=lambda name: -len(kept[name].address)):
+        if excess > 0:
+            left_out[name] = kept.pop(name)
+            excess -= len(left_out[name].address)
+    return _rendered(page, kept, left_out) if left_out else html
+
+
+def _rendered(page: Page, downloads: Mapping[str, File], left_out: Mapping[str, File]) -> str:
     script, style = _text("script.js"), _style()
     html: str = _template().render(
         page=page,
+        downloads=downloads,
+        left_out=left_out,
         style=style,
         style_hash=_digest(style),
         script=script,

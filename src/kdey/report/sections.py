@@ -21,11 +21,12 @@ from kdey.intervals import Estimate
 from kdey.model import kept_training
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.report.page import (
+    File,
     Highlight,
     Page,
     Section,
-    csv_address,
-    json_address,
+    csv_file,
+    json_file,
     listed,
     percent,
     plain_status,
@@ -73,6 +74,8 @@ if TYPE_CHECKING:
 
 #: Longest text of one setting.
 _LONGEST = 400
+#: Rows of groups that stand in the JSON file, too; more are in groups.csv alone.
+_MOST_IN_JSON = 2_000
 
 
 def page_of(report: Report) -> Page:
@@ -91,7 +94,7 @@ def page_of(report: Report) -> Page:
         tone=_verdict(report)[0],
         sections=front,
         settings=settings_of(report),
-        downloads={**files, "report.json": json_address(_all_numbers(report))},
+        downloads={**files, "report.json": json_file(_all_numbers(report))},
         created=report.created,
         technical=technical,
         technical_words=_technical_words(report),
@@ -198,8 +201,8 @@ def _all_numbers(report: Report) -> dict[str, Any]:
     everything: dict[str, Any] = {"title": report.title, "made": report.created.isoformat()}
     if report.estimate is not None:
         everything["estimate"] = report.estimate.to_dict()
-    if report.groups is not None:
-        columns, records = group_records(report.groups)
+    columns, records = ([], []) if report.groups is None else group_records(report.groups)
+    if 0 < len(records) <= _MOST_IN_JSON:
         # One list per column: names repeated for each row would make most of the file.
         everything["groups"] = dict(
             zip(columns, map(list, zip(*records, strict=True)), strict=True)
@@ -237,10 +240,10 @@ def _classes(report: Report) -> Section | None:
         )
         # Files have the classes in the order of training.
         records = class_records(estimate_rows(estimate, report.truth))
-        files["classes.csv"] = csv_address(*records)
+        files["classes.csv"] = csv_file(*records)
     if report.groups is not None and report.group_explorer is None:
         words += [groups_described(report.groups)] * (estimate is not None)
-        files["groups.csv"] = csv_address(*group_records(report.groups))
+        files["groups.csv"] = csv_file(*group_records(report.groups))
     title = f"Share of each class{' over time' if explorer.times else ''}"
     return Section("classes", title, words, explorer, files=files)
 
@@ -252,7 +255,7 @@ def _groups(report: Report) -> Section | None:
         return None
     over_time = " and over time" if explorer.times else ""
     title = f"Shares by {listed([name for name in table.by if name != table.time])}{over_time}"
-    files = {"groups.csv": csv_address(*group_records(report.groups))}
+    files = {"groups.csv": csv_file(*group_records(report.groups))}
     words = [] if report.estimate is None else [groups_described(table)]
     return Section("groups", title, words, explorer, files=files)
 
@@ -292,8 +295,7 @@ def _numbers(report: Report) -> Section | None:
     words, n_rows = [], sum(len(group.rows) for group in table.groups)
     if n_rows > MOST_ROWS:
         words.append(
-            f"The table shows the first {MOST_ROWS:,} of {n_rows:,} rows; all are in the file "
-            "groups.csv."
+            f"The table shows the first {MOST_ROWS:,} of {n_rows:,} rows; for all, see the files."
         )
     rows = groups_table(table, f"Prevalence by {listed(table.by)} and class")
     return Section("numbers", "All groups in numbers", words, tables=[rows])
@@ -358,7 +360,7 @@ def _versions() -> list[tuple[str, str]]:
     return [("Versions", ", ".join(f"{name} {version}" for name, version in libraries.items()))]
 
 
-#: Rows of groups shown on the page; all are in the file to download.
+#: Rows of groups shown on the page.
 MOST_ROWS = 200
 #: The shares of a class with their headings on the page.
 _HEADINGS = {
@@ -542,8 +544,8 @@ def differences_section(rows: Sequence[ShownDifference], by: Sequence[str]) -> S
     words = [comparisons_answer(rows)]
     if len(rows) > MOST_ROWS:
         words.append(
-            f"The table shows the {MOST_ROWS:,} clearest of {len(rows):,} differences; all "
-            "are in the file comparisons.csv below."
+            f"The table shows the {MOST_ROWS:,} clearest of {len(rows):,} differences; for "
+            "all, see the files below."
         )
     table, files = _rows_table(rows, by), _csv_file(rows, by)
     return Section("comparisons", "Did it change?", words, tables=[table], files=files)
@@ -581,7 +583,7 @@ def _rows_table(differences: Sequence[ShownDifference], by: Sequence[str]) -> Ta
     return Table("comparison-rows", title, tuple(headings), tuple(rows))
 
 
-def _csv_file(differences: Sequence[ShownDifference], by: Sequence[str]) -> dict[str, str]:
+def _csv_file(differences: Sequence[ShownDifference], by: Sequence[str]) -> dict[str, File]:
     """Return all comparisons as a file."""
     records = [
         [
@@ -592,7 +594,8 @@ def _csv_file(differences: Sequence[ShownDifference], by: Sequence[str]) -> dict
         ]
         for row in differences
     ]
-    return {"comparisons.csv": csv_address([*by, "against", "class", *DIFFERENCE_COLUMNS], records)}
+    columns = [*by, "against", "class", *DIFFERENCE_COLUMNS]
+    return {"comparisons.csv": csv_file(columns, records, "kdey compare")}
 
 
 def _points(difference: float | None) -> str:

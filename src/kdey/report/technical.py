@@ -35,9 +35,10 @@ from kdey.posteriors import TrainingPosteriors
 from kdey.report.page import (
     CLAIMED,
     OBSERVED,
+    File,
     Plot,
     Section,
-    csv_address,
+    csv_file,
     listed,
     percent,
     tick_label,
@@ -315,7 +316,7 @@ def _accuracy_of_groups(found: Performance) -> Table:
         )
     )
     more = len(found) - _MOST_SHOWN
-    notes = (f"{more:,} more groups are in the file performance-groups.csv.",) if more > 0 else ()
+    notes = (f"For {more:,} more groups, see the files.",) if more > 0 else ()
     return Table("accuracy", "Expected accuracy by group", columns, rows, notes)
 
 
@@ -327,7 +328,7 @@ def _measure(found: Performance, bag: int, measure: str, label: Any = None) -> s
     return f"{percent(value)} ({100 * low:.1f}\u2013{100 * high:.1f})"
 
 
-def _performance_file(found: Performance) -> str:
+def _performance_file(found: Performance) -> File:
     columns = ["group", "n", "measure", "class", "estimate", "low", "high", "training"]
     numbers = np.stack([found.estimate, found.low, found.high], axis=2).tolist()
     records = [
@@ -339,7 +340,7 @@ def _performance_file(found: Performance) -> str:
             found.measures, bag, found.training.tolist(), strict=True
         )
     ]
-    return csv_address(columns, records)
+    return csv_file(columns, records, "kdey.estimate_performance")
 
 
 #: The sections of the technical part, in their order.

@@ -244,6 +244,22 @@
   }
   all(".explorer").forEach(explore);
 
+  // Large files are compressed on the page, and come out as they were.
+  all("a[download$='.gz']").forEach(function (link) {
+    if (!window.DecompressionStream) { return; }
+    const name = link.download.slice(0, -3);
+    link.textContent = name;
+    link.addEventListener("click", async function (event) {
+      event.preventDefault();
+      const packed = Uint8Array.from(atob(link.href.split(",")[1]), function (c) { return c.charCodeAt(0); });
+      const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+      const whole = document.createElement("a");
+      whole.href = URL.createObjectURL(await new Response(stream).blob());
+      whole.download = name;
+      whole.click();
+    });
+  });
+
   // Other tables: sorted by their headings, filtered by a text.
   function keyOf(row, column) {
     const cell = row.cells[column];
