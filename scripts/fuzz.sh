@@ -38,4 +38,5 @@ for target in $targets; do
     runs=$(grep -o 'number_of_executed_units: [0-9]*' "$log" | grep -o '[0-9]*$' || echo 0)
     echo "$target: seed $seed, $seconds s, $runs runs, ${edges:-cov: 0}, $(find "$found" -name "$target-*" | wc -l) findings"
 done
+echo "$(wc -w <<< "$targets") targets, $(find "$found" -type f | wc -l) findings in all"
 exit $status

@@ -50,12 +50,14 @@ thread() {
 
 leak() {
     if ! command -v clang++ > /dev/null; then
-        echo "leaks: no clang++, left out"
+        left_out=" (leak left out: no clang++)"
         return
     fi
     scripts/fuzz.sh 5 1 kernel programs least_squares one_bag mixture divergence gibbs hierarchy means rows
 }
 
-for kind in ${*:-address thread leak}; do
+kinds=${*:-address thread leak} left_out=
+for kind in $kinds; do
     "$kind"
 done
+echo "sanitizers passed: $kinds$left_out"

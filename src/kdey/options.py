@@ -197,7 +197,8 @@ class Options:
                 "label_noise is a known rate and label_noise_bound the largest possible one: give "
                 "one of them"
             )
-        if self.correction not in (HOLM, FALSE_DISCOVERY, None):
+        known = isinstance(self.correction, str) and self.correction in (HOLM, FALSE_DISCOVERY)
+        if not (known or self.correction is None):
             raise ValueError(f"correction must be 'holm', 'fdr' or None, got {self.correction!r}")
 
     @property

@@ -104,7 +104,7 @@ def test_every_door_gives_the_same_answer(messy_model: Path, tmp_path: Path) -> 
 
 
 def _texts(path: Path) -> pl.DataFrame:
-    return pl.read_csv(path, infer_schema=False)
+    return pl.read_csv(path, infer_schema_length=0)
 
 
 @pytest.mark.filterwarnings("ignore:groups are made by")

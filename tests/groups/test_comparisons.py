@@ -153,6 +153,8 @@ def test_a_group_without_usable_rows_is_not_tested(quantifier: Any, frame: pd.Da
         ({"by": "region", "against": {"shop": 1}}, "'shop', which is no key"),
         ({"by": "region", "against": {"region": "west"}}, "no group has region=west"),
         ({"by": "region", "correction": "sidak"}, "correction must be"),
+        ({"by": "region", "correction": np.ones((2, 2))}, "correction must be"),
+        ({"by": "region", "confidence": np.ones((2, 2))}, "confidence must be"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(

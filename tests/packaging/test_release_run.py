@@ -48,7 +48,32 @@ def test_a_run_is_recorded_and_goes_on(
     with pytest.raises(SystemExit, match="red: bad"):
         call(gates, monkeypatch)
     assert "good:" not in capsys.readouterr().out  # it has passed on this commit
+    heads = iter(["f00d", "decaf"])
+    monkeypatch.setattr(gates, "commit", lambda: next(heads))
+    with pytest.raises(SystemExit, match="late: the last commit is another one now"):
+        call(gates, monkeypatch, "--only", "late")
+    assert json.loads(gates.RECORD.read_text())["commit"] == "c0ffee"
     monkeypatch.setattr(gates, "commit", lambda: "decaf")
     call(gates, monkeypatch, "--only", "late")
     record = json.loads(gates.RECORD.read_text())
     assert (record["commit"], list(record["gates"])) == ("decaf", ["late"])
+
+
+def test_the_line_that_tells_most_is_kept(gates: ModuleType) -> None:
+    for said, kept in {
+        "9 passed in 3 s\nleaving": "9 passed in 3 s",
+        "rows: 7 runs\n12 targets, 0 findings in all": "12 targets, 0 findings in all",
+        '"flat": true,\n}': '"flat": true,',
+        "no network\n": "no network",
+    }.items():
+        (gates.ROOT / "said").write_text(said)
+        gates.GATES["late"] = "cat said"
+        assert gates.run("late")["closing"] == kept
+
+
+def test_what_is_set_for_trying_things_does_not_reach_a_gate(
+    gates: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KDEY_NATIVE", "0")
+    gates.GATES["late"] = "printenv KDEY_NATIVE"
+    assert gates.run("late")["status"] == 1

@@ -17,6 +17,7 @@ from kdey.intervals.merging import Merging
 from kdey.options import HOLM, LABELLED_NOISE, OF_TABLES, Options
 from kdey.tables import canonical_column, canonical_text, is_missing_value, is_text, require
 from kdey.tables.dialect import EXCEL, TimeFormat, TimeFormatFinder, asked_format, integer_series
+from kdey.validation import is_number
 
 if TYPE_CHECKING:
     from kdey.tables import Frame, Series
@@ -175,9 +176,10 @@ class Request:
         known = Options() if options is None else options
         if not isinstance(known, Options):
             raise TypeError(f"options must be kdey.Options(...), got {options!r}")
-        if confidence != Options.confidence:
+        # What cannot be compared with a default, such as an array, is refused by the options.
+        if not (is_number(confidence) and confidence == Options.confidence):
             known = replace(known, confidence=confidence)
-        if correction != Options.correction:
+        if not (isinstance(correction, str) and correction == Options.correction):
             known = replace(known, correction=correction)
         asked |= {name: getattr(known, name) for name in OF_TABLES if asked.get(name) is None}
         known = replace(known, scores=None, weights=None, clusters=None, merge=None, labelled=None)

@@ -578,8 +578,10 @@ def _floats(column: Series, dtype: DTypeLike) -> NDArray[np.floating]:
         column = column.cast(nw.String).cast(nw.Float64)
     if column.null_count() == 0:
         return np.asarray(column.to_numpy(), dtype=dtype)
-    filled = column.cast(nw.Float64).fill_null(float("nan"))
-    return np.asarray(filled.to_numpy(), dtype=dtype)
+    # Filled with NaN, a column of pandas 2.1 that is kept in Arrow would still have missing values.
+    values = np.array(column.cast(nw.Float64).fill_null(0.0).to_numpy(), dtype=dtype)
+    values[np.asarray(column.is_null().to_numpy(), dtype=bool)] = np.nan
+    return values
 
 
 def first_text(column: Series, first: RowNumbers, decimal: str) -> str:

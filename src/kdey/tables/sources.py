@@ -450,7 +450,7 @@ def _identified(name: str, opener: Opener, options: ReadOptions) -> TableSource:
         opener = _decompressed(opener)
         with opener() as stream:
             head = stream.read(4096)
-        return _reader(head)(name, opener, options)
+        return _with_plain_types(_reader(head)(name, opener, options))
 
 
 def _decompressed(opener: Opener) -> Opener:
@@ -607,6 +607,34 @@ def _held(name: str, table: Any, options: ReadOptions) -> TableSource:
     )
 
 
+def _with_plain_types(source: TableSource) -> TableSource:
+    """Return a table whose columns have types that the functions of pyarrow know."""
+    schema = _arrow().schema([(field_.name, _plain_type(field_.type)) for field_ in source.schema])
+    if schema == source.schema:
+        return source
+    return replace(
+        source, schema=schema, read_batches=partial(_cast, source, schema), read_all=None
+    )
+
+
+def _plain_type(kind: Any) -> Any:
+    """Return what another program's type is stored as (NUMERIC of PostgreSQL: text)."""
+    arrow = _arrow()
+    if isinstance(kind, arrow.BaseExtensionType):
+        return _plain_type(kind.storage_type)
+    # polars writes texts so, and few functions of pyarrow take them.
+    return arrow.large_string() if arrow.types.is_string_view(kind) else kind
+
+
+def _cast(source: TableSource, schema: Any, wanted: list[str] | None) -> Iterator[Any]:
+    """Iterate over the batches of a table with the types of a schema, in its order of columns."""
+    names = schema.names if wanted is None else wanted
+    types = _arrow().schema([schema.field(column) for column in names])
+    for batch in source.read_batches(names):
+        columns = [batch.column(f.name).cast(f.type) for f in types]
+        yield _arrow().RecordBatch.from_arrays(columns, schema=types)
+
+
 # ------------------------------------------------------------------------------ several files
 
 
@@ -631,13 +659,9 @@ def _joined(name: str, parts: Sequence[_Part], options: ReadOptions) -> TableSou
         schema = _common_schema(schema, first.name, part)
 
     def read_batches(wanted: list[str] | None) -> Iterator[Any]:
-        names = schema.names if wanted is None else wanted
-        types = _arrow().schema([schema.field(column) for column in names])
         for part in opened:
             with naming_errors(part.name):
-                for batch in part.read_batches(names):
-                    columns = [batch.column(f.name).cast(f.type) for f in types]
-                    yield _arrow().RecordBatch.from_arrays(columns, schema=types)
+                yield from _cast(part, schema, wanted)
 
     notes = [f"{part.name}: {note}" for part in opened for note in part.notes]
     mixed: dict[str, list[Any]] = {}
@@ -751,11 +775,13 @@ def _open_object(source: Any, options: ReadOptions) -> TableSource:
                 native = getattr(native, method)()
         if isinstance(native, dataset.Dataset):
             found = native
-            return TableSource(
-                name,
-                found.schema,
-                lambda wanted: found.to_batches(columns=wanted, batch_size=BATCH),
-                options,
+            return _with_plain_types(
+                TableSource(
+                    name,
+                    found.schema,
+                    lambda wanted: found.to_batches(columns=wanted, batch_size=BATCH),
+                    options,
+                )
             )
         if isinstance(native, arrow.RecordBatch):
             native = arrow.Table.from_batches([native])
@@ -766,22 +792,15 @@ def _open_object(source: Any, options: ReadOptions) -> TableSource:
                 f"({READABLE}), got {type(source).__name__}"
             )
         left = [arrow.RecordBatchReader.from_stream(native)]
-        # NUMERIC of PostgreSQL is a type of its own, which is stored as text.
-        schema = arrow.schema([(f.name, _stored_type(f.type)) for f in left[0].schema])
+        schema = left[0].schema
 
     def read_batches(wanted: list[str] | None) -> Iterator[Any]:
         if not left:
             raise TableError(f"{name}: was read before, and a stream can be read only once")
-        types = [schema.field(column) for column in (schema.names if wanted is None else wanted)]
         for batch in left.pop():
-            columns = [batch.column(f.name).cast(f.type) for f in types]
-            yield arrow.RecordBatch.from_arrays(columns, schema=arrow.schema(types))
+            yield batch if wanted is None else batch.select(wanted)
 
-    return TableSource(name, schema, read_batches, options, reads_once=True)
-
-
-def _stored_type(kind: Any) -> Any:
-    return kind.storage_type if isinstance(kind, _arrow().BaseExtensionType) else kind
+    return _with_plain_types(TableSource(name, schema, read_batches, options, reads_once=True))
 
 
 def _open_lazy(name: str, frame: Any, options: ReadOptions) -> TableSource:
