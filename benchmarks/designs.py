@@ -129,6 +129,13 @@ FILES = {
     "abalone": "uci-extra/abalone",
     "dry-bean": "uci-multi/dry-bean",
 }
+#: Sets of other benchmarks that take their rows from here.
+OTHERS = {
+    "spambase": "uci-binary/spambase",
+    "wine-q-white": "uci-binary/wine-q-white",
+    "academic-success": "uci-multi/academic-success",
+    "pendigits": "uci-extra/pendigits",
+}
 DESIGNS = ("weights", "clusters")
 
 
@@ -138,7 +145,7 @@ def scored(name: str) -> tuple[np.ndarray, np.ndarray]:
     if name in BUNDLED:
         X, y = BUNDLED[name](return_X_y=True)
     else:
-        X, y = _read(DATA / f"{FILES[name]}.csv.gz")
+        X, y = _read(DATA / f"{(FILES | OTHERS)[name]}.csv.gz")
     values, counts = np.unique(y, return_counts=True)
     y = (y == values[counts.argmax()]).astype(int)
     some = np.random.default_rng(0).permutation(len(y))[:4_000]

@@ -67,6 +67,17 @@ def simulated(rng: np.random.Generator, clusters: int, kind: str) -> Redraw:
     return rows(y, effects), y, ids, bags
 
 
+#: Sets of the data folder; all but the students have cells of k-means for clusters.
+FILES = {
+    "dry beans": "uci-multi/dry-bean",
+    "students": "uci-multi/academic-success",
+    "spam": "uci-binary/spambase",
+    "white wine": "uci-binary/wine-q-white",
+    "phishing": "uci-extra/phishing",
+    "contraception": "uci-extra/cmc",
+}
+
+
 @cache
 def population(name: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return rows, labels and clusters of a real set."""
@@ -74,8 +85,7 @@ def population(name: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         X, y = load_digits(return_X_y=True)
         y = (y > 4).astype(int)
     else:
-        files = {"dry beans": "uci-multi/dry-bean", "students": "uci-multi/academic-success"}
-        X, y = _read(DATA / f"{files[name]}.csv.gz")
+        X, y = _read(DATA / f"{FILES[name]}.csv.gz")
     X, y = np.asarray(X, dtype=float), np.unique(y, return_inverse=True)[1]
     if name == "students":
         return np.delete(X, 3, axis=1), y, np.unique(X[:, 3], return_inverse=True)[1]
@@ -127,6 +137,10 @@ CASES: dict[str, tuple[Callable[..., Redraw], tuple[Any, ...]]] = {
     "digits, halves": (real, (40, "digits, halves")),
     "dry beans": (real, (60, "dry beans")),
     "students": (real, (40, "students")),
+    "spam": (real, (40, "spam")),
+    "white wine": (real, (40, "white wine")),
+    "phishing": (real, (40, "phishing")),
+    "contraception": (real, (40, "contraception")),
 }
 
 
