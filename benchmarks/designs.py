@@ -75,6 +75,14 @@ def weighted(rng: Rng, share: float = 0.8, rest: float = 0.02, m: int = 1_000) -
     return labels, {"sample_weight": np.where(heavy, 10.0, 1.0)}, truth
 
 
+def heavier(rng: Rng, share: float = 0.6, rest: float = 0.2, m: int = 1_000) -> Drawn:
+    """Return rows of which a tenth have weight five and another share."""
+    heavy = rng.random(m) < 0.1
+    labels = (rng.random(m) < np.where(heavy, share, rest)).astype(int)
+    truth = (0.1 * 5 * share + 0.9 * rest) / (0.1 * 5 + 0.9)
+    return labels, {"sample_weight": np.where(heavy, 5.0, 1.0)}, truth
+
+
 def clustered(rng: Rng, share: float, n_clusters: int, size: int, correlation: float) -> Drawn:
     """Return clusters whose shares have a Beta distribution with this intra-class correlation."""
     if correlation:
@@ -104,7 +112,10 @@ def stratified(
 def finite(rng: Rng, n_strata: int = 1, share: float = 0.5) -> Drawn:
     """Return a share of the 60 clusters of 15 rows of a population, drawn within strata."""
     n_clusters, size = 60 // n_strata, 15
-    labels, arguments, _ = stratified(rng, n_strata, n_clusters, size, 0.1)
+    if n_strata == 1:
+        labels, arguments, _ = clustered(rng, 0.3, n_clusters, size, 0.1)
+    else:
+        labels, arguments, _ = stratified(rng, n_strata, n_clusters, size, 0.1)
     cluster = arguments["clusters"]
     kept = np.concatenate(
         [
@@ -143,7 +154,8 @@ LABELLED = {
     "independent": (independent, 0.2),
     "finite population": (lambda rng: independent(rng, population=800), 0.2),
     "finite population, half of the labels": (lambda rng: independent(rng, population=800), 0.5),
-    "informative weights": (weighted, 0.2),
+    "informative weights": (heavier, 0.2),
+    "informative weights, 1.1 % heavy": (weighted, 0.2),
     "30 clusters": (CASES["30 clusters"], 0.2),
     "30 of 60 clusters": (finite, 0.2),
     "30 of 60 clusters, half of the labels": (finite, 0.5),

@@ -24,11 +24,12 @@ would have twice the variance that any limits can know of.
 A bag has its first 20, 50, 200 and 500 instances labelled in turn. All bags of a training set and a
 shift are solved together; the test, most of the time, is made on every fourth. ``--run`` adds one
 training set of all cells after another to ``build/benchmarks/labelled.jsonl``; stopped, it goes on
-from there. ``--few`` measures intervals and joint regions of populations that are known exactly, simulated
-ones and the rows of real sets that a classifier has scored once, with 5 to 50 labels of the bag, regions also without what score intervals know ("plain joint"), and
-intervals of bags of two or three rows by CC: ``results/labelled-few.csv``. ``--summary`` writes
-``results/labelled.csv``, ``--table`` prints it, ``--figure`` draws
-``docs/figures/labelled.png``.
+from there. ``--few`` measures intervals and joint regions of populations that are known exactly,
+simulated ones and the rows of real sets that a classifier has scored once, with 5 to 50 labels of
+the bag, regions also without what score intervals know ("plain joint"), and intervals of bags of
+two or three rows by CC: ``results/labelled-few.csv``. ``--summary`` writes
+``results/labelled.csv``, ``--table`` prints it, ``--few-table`` that of few labels, ``--figure``
+draws ``docs/figures/labelled.png``.
 """
 
 from __future__ import annotations
@@ -340,6 +341,16 @@ def table() -> None:
         )
 
 
+def few_table() -> None:
+    """Print coverage of few labels, and of bags of two or three rows."""
+    print("| population | labels, estimate | covered | standard error | joint region | bags |")
+    print("|---|---|---|---|---|---|")
+    for row in read_summary(FEW_SUMMARY):
+        numbers = [float(row[name]) for name in ("single", "error", "joint")]
+        shown = ["-" if np.isnan(number) else f"{number:.3f}" for number in numbers]
+        print(f"| {' | '.join([row['population'], row['case'], *shown, row['n']])} |")
+
+
 def figure() -> None:
     """Draw error and coverage against the number of labels, the mean over sets, by shift."""
     from kdey.plots.style import REFERENCE, new_figure, remove_clutter
@@ -393,6 +404,7 @@ if __name__ == "__main__":
     parser.add_argument("--sets", nargs="+", default=FEW_SETS, help="those of --few")
     parser.add_argument("--summary", action="store_true")
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--few-table", action="store_true")
     parser.add_argument("--figure", action="store_true")
     parser.add_argument("--bags", type=int, default=2_000)
     parser.add_argument("--method", default="EMQ-BCTS", choices=("EMQ-BCTS", "KDEy-ML"))
@@ -405,5 +417,7 @@ if __name__ == "__main__":
         summarise()
     if options.table:
         table()
+    if options.few_table:
+        few_table()
     if options.figure:
         figure()

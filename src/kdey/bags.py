@@ -423,7 +423,9 @@ class SampledBag:
         return self._variance(values, self.stratum_unseen)
 
     def _variance(self, values: Array, unseen: Array | None) -> Array:
-        return self.variance_of_sum((values - self.weights @ values) * self.weights[:, None], unseen)
+        return self.variance_of_sum(
+            (values - self.weights @ values) * self.weights[:, None], unseen
+        )
 
     def variance_of_sum(self, addends: Array, unseen: Array | None = None) -> Array:
         """Return the variance of what instances add to an estimate, as of a mean above.

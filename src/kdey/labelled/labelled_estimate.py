@@ -306,10 +306,9 @@ def estimate_labelled_bags(
             f, moments = predictor.predict(run, solution.prevalence[0], sample.bag_size)
         shares, notes = _shares(sample, base, solution, f, groups, options)
         if number in of_bags:
-            bag = replace(options, target="bag")
-            own, _ = _shares(sample, *of_bags[number], f, groups, bag)
+            known = _shares_of_bag(sample, *of_bags[number], predictor, run, groups, options)
             shares = {
-                way: one.of_finite_population(own[way], sample.unseen)
+                way: one.of_finite_population(known[way], sample.unseen)
                 for way, one in shares.items()
             }
         alternatives = _alternatives(
@@ -381,6 +380,22 @@ def _of_bags(
     bag = replace(options, target="bag")
     bases, solutions = _solve(model, points, rows, samples, bag, n_threads)
     return {number: (bases[number], solutions[number]) for number in finite}
+
+
+def _shares_of_bag(
+    sample: LabelledSample,
+    base: Estimate | None,
+    solution: Solution,
+    predictor: LabelPredictor | None,
+    run: slice,
+    groups: Merging,
+    options: Options,
+) -> dict[str, Shares]:
+    """Return the shares of the bag itself that each way gives, by predictions of its own."""
+    f = None
+    if predictor is not None:
+        f, _ = predictor.predict(run, solution.prevalence[0], sample.bag_size)
+    return _shares(sample, base, solution, f, groups, replace(options, target="bag"))[0]
 
 
 def _shares(

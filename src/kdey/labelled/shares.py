@@ -211,19 +211,19 @@ class LabelledSample:
             that nothing is known where labels lie in one cluster (in each stratum). Strata may have
             less than one, see :meth:`kdey.bags.SampledBag.design_effect`.
         """
-        stratified = target == "population" and self.strata is not None
-        if self._is_lonely(stratified):
+        design = self.design if target == "population" else replace(self.design, strata=None)
+        if self._is_lonely(design):
             return np.full(influence.shape[1], _UNKNOWN_EFFECT)
         singly = (influence**2).sum(axis=0)
         independent = singly if independent is None else independent
-        drawn, least = self._drawn_variance(influence), 1.0
+        drawn, least = singly, 1.0
+        if design.clusters is not None:
+            drawn = design.variance_of_sum(influence[self.members])
         if target == "bag":
             drawn = singly + self._labelled_whole * (drawn - singly)
-        if stratified:
-            design = self.design
-            drawn = design.variance_of_sum(influence[self.members])
+        if design.strata is not None:
             rows = replace(design, clusters=None).variance_of_sum(influence[self.members])
-            drawn = np.maximum(drawn, rows)
+            drawn = rows if design.clusters is None else np.maximum(drawn, rows)
             least = min(1.0, 2.0 * len(design.stratum_sizes) / design.n_units)
         positive = independent > 0
         ratio = np.where(positive, drawn / np.where(positive, independent, 1.0), 1.0)
@@ -232,7 +232,8 @@ class LabelledSample:
     def _pairs(self, positions: Indices, shares: Array) -> tuple[Array, float]:
         """Return the shares of clusters in a mean, and of pairs of instances within one cluster."""
         assert self.clusters is not None, "pairs are those of clusters"
-        sums = np.bincount(self.clusters[positions], shares, int(self.clusters.max()) + 1)
+        n_clusters = int(self.clusters.max()) + 1
+        sums = np.bincount(self.clusters[positions], shares, n_clusters).astype(np.float64)
         return sums, float(sums @ sums - shares @ shares)
 
     @cached_property
@@ -245,7 +246,7 @@ class LabelledSample:
         in_bag = self._pairs(self.members, self.shares(self.members))[1]
         if of_labels <= 0.0:
             return 0.0
-        return float(min(max((1.0 - in_bag / of_labels) / rest, 0.0), 1.0))
+        return min(max((1.0 - in_bag / of_labels) / rest, 0.0), 1.0)
 
     @cached_property
     def shared_clusters(self) -> float:
@@ -254,7 +255,7 @@ class LabelledSample:
             return 0.0
         labels, pairs = self._pairs(self.positions, self.label_weights)
         others, _ = self._pairs(self.unlabelled, self.shares(self.unlabelled))
-        return float(min(labels @ others / pairs, 1.0)) if pairs > 0.0 else 0.0
+        return min(float(labels @ others) / pairs, 1.0) if pairs > 0.0 else 0.0
 
     @cached_property
     def design(self) -> SampledBag:
@@ -267,13 +268,12 @@ class LabelledSample:
         clusters, strata = parts
         return SampledBag(members, self.shares(members), clusters, self.unseen, strata)
 
-    def _is_lonely(self, stratified: bool) -> bool:
-        """Whether no stratum (or the whole bag) shows how units with labels differ."""
-        if not stratified:
-            return self.clusters is not None and self._labelled_units[0] == 1
-        return self.design.is_lonely or (
-            self.clusters is not None and self._labelled_units[0] <= self._labelled_units[1]
-        )
+    def _is_lonely(self, design: SampledBag) -> bool:
+        """Whether no stratum of a design (or the whole bag) shows how units with labels differ."""
+        if design.clusters is None:
+            return design.strata is not None and design.is_lonely
+        clusters, strata = self._labelled_units
+        return design.is_lonely or clusters <= (1 if design.strata is None else strata)
 
     @cached_property
     def _labelled_units(self) -> tuple[int, int]:
@@ -283,16 +283,6 @@ class LabelledSample:
             for codes in (self.clusters, self.strata)
         )
         return clusters, strata
-
-    def _drawn_variance(self, influence: Array) -> Array:
-        """Return the variance of a sum over instances in clusters, shape (c,)."""
-        clustered = (influence**2).sum(axis=0)
-        if self.clusters is not None:
-            sums = np.zeros((int(self.clusters.max()) + 1, influence.shape[1]))
-            np.add.at(sums, self.clusters, influence)
-            n = len(np.unique(self.clusters[self.members]))
-            clustered = (sums**2).sum(axis=0) * n / max(n - 1, 1)
-        return np.asarray(clustered)
 
     @property
     def freedom(self) -> float:
