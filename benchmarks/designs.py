@@ -323,7 +323,9 @@ def print_labelled() -> None:
     """Print the stored results of estimates with labels."""
     print("| case | method | estimate | covered | standard error | region | width / oracle |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
-    for row in read_summary(STORED_LABELS):
+    order = [(case, method) for case in LABELLED for method in METHODS]
+    rows = read_summary(STORED_LABELS)
+    for row in sorted(rows, key=lambda row: order.index((row["case"], row["method"]))):
         values = [row["case"], row["method"], row["way"]]
         values += [f"{float(row[name]):.3f}" for name in ("covered", "error", "region")]
         print(f"| {' | '.join([*values, format(float(row['ratio']), '.2f')])} |")

@@ -342,13 +342,24 @@ def table() -> None:
 
 
 def few_table() -> None:
-    """Print coverage of few labels, and of bags of two or three rows."""
-    print("| population | labels, estimate | covered | standard error | joint region | bags |")
-    print("|---|---|---|---|---|---|")
-    for row in read_summary(FEW_SUMMARY):
-        numbers = [float(row[name]) for name in ("single", "error", "joint")]
-        shown = ["-" if np.isnan(number) else f"{number:.3f}" for number in numbers]
-        print(f"| {' | '.join([row['population'], row['case'], *shown, row['n']])} |")
+    """Print coverage of few labels by estimate, and of bags of two or three rows."""
+    rows = {(row["population"], row["case"]): row for row in read_summary(FEW_SUMMARY)}
+    print(f"| rows | labels | {' | '.join(WAYS)} | standard error | lowest region | bags |")
+    print("|---" * (len(WAYS) + 5) + "|")
+    for name in FEW_SETS:
+        for n in FEW:
+            own = [rows[name, f"{n} labels, {way}"] for way in WAYS]
+            shown = [float(row["single"]) for row in own]
+            shown += [max(float(row["error"]) for row in own)]
+            shown += [min(float(row["joint"]) for row in own)]
+            cells = [name, str(n), *(f"{value:.3f}" for value in shown), own[0]["n"]]
+            print(f"| {' | '.join(cells)} |")
+    print("\n| rows | in the bag | covered by CC | standard error | bags |\n|---|---|---|---|---|")
+    for name in FEW_SETS:
+        for size in TINY:
+            row = rows[name, f"CC, this bag of {size}"]
+            numbers = [f"{float(row[key]):.3f}" for key in ("single", "error")]
+            print(f"| {' | '.join([name, str(size), *numbers, row['n']])} |")
 
 
 def figure() -> None:

@@ -713,8 +713,7 @@ def without_labels(
     """
     used = [s.unlabelled if s.selection is None else s.members for s in samples]
     clusters = _joined_codes([s.clusters for s in samples])
-    # Whether a bag is told right from its rows has nothing to do with how it was drawn.
-    strata = _joined_codes([s.strata for s in samples]) if options.target != "bag" else None
+    strata = _joined_codes([s.strata for s in samples])
     options = replace(options, variance_strata=strata, fpc=None)
     place = Place(n_threads)
     return estimate_points(model, points, joined_bags(samples, used), options, clusters, place)
