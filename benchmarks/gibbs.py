@@ -6,8 +6,10 @@ Beta(2, 4) and Beta(4, 2), densities known exactly, so that a 90 % interval unde
 must hold the truth, drawn from that prior, 90 % of the time; the normal interval of the likelihood
 stands beside it. Comparison: KDEy-ML from training sets of three normal classes, truths uniform on
 the simplex, bags of 300: credible intervals with drawn templates, and with fixed ones (which know
-nothing of the templates' error), bootstrap, analytic. Means and standard errors of each way go to
-``results/gibbs.csv``; ``--table`` prints them.
+nothing of the templates' error), bootstrap, analytic. ``--sets`` does the same with the rows of
+real sets that a classifier has scored once, from training sets and at shares that are uniform on
+the simplex of their classes. Means and standard errors of each way go to ``results/gibbs.csv``;
+``--table`` prints them.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy.stats import beta, norm
@@ -27,11 +29,11 @@ from kdey.bayes.chains import Chains, gibbs_sweeps
 from kdey.bayes.sampling import sample_rows
 from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
 from kdey.posteriors import training_posteriors
-from populations import classifier, gaussian
+from populations import SCORED, classifier, gaussian, scored_population
 from printing import markdown
 from summaries import RESULTS, read_summary, update_summary
 
-CONFIDENCE, SUMMARY = 0.9, RESULTS / "gibbs.csv"
+CONFIDENCE, SUMMARY, SIMULATED = 0.9, RESULTS / "gibbs.csv", "simulated"
 GIBBS = {"Gibbs": "drawn", "Gibbs, templates fixed": "fixed"}
 WAYS = [*GIBBS, "bootstrap", "analytic"]
 
@@ -106,9 +108,12 @@ def intervals(
     return out
 
 
-def compare(n_bags: int, n: int, ways: Sequence[str], size: int = 300) -> None:
-    """Print coverage and width of the three ways for both targets."""
-    found: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+#: A fitted quantifier, the posteriors of a bag, its labels and the shares of its population.
+Drawn = tuple[KDEyML, np.ndarray, np.ndarray, np.ndarray]
+
+
+def simulated(n_bags: int, n: int, size: int) -> Iterator[Drawn]:
+    """Yield bags of normal classes, with a classifier and a quantifier of their own."""
     for number in range(n_bags):
         rng = np.random.default_rng([number, n])
         X, y = gaussian(labels := rng.permutation(np.arange(n) % 3), rng), labels
@@ -118,8 +123,28 @@ def compare(n_bags: int, n: int, ways: Sequence[str], size: int = 300) -> None:
         fitted = KDEyML(bandwidth=0.1).fit_posteriors(training.required(), training.labels)
         truth = rng.dirichlet(np.ones(3))
         drawn = rng.choice(3, size, p=truth)
-        points = model.predict_proba(gaussian(drawn, rng))
-        shares = np.bincount(drawn, minlength=3) / size
+        yield fitted, model.predict_proba(gaussian(drawn, rng)), drawn, truth
+
+
+def real(name: str, n_bags: int, n: int, size: int) -> Iterator[Drawn]:
+    """Yield bags of a real set, with a quantifier of their own."""
+    population = scored_population(name)
+    k = population.n_classes
+    for number in range(n_bags):
+        rng = np.random.default_rng([number, n, k])
+        labels = np.arange(n) % k
+        fitted = KDEyML(bandwidth=0.1).fit_posteriors(population.draw(labels, rng), labels)
+        truth = rng.dirichlet(np.ones(k))
+        drawn = rng.choice(k, size, p=truth)
+        yield fitted, population.draw(drawn, rng), drawn, truth
+
+
+def compare(name: str, n_bags: int, n: int, ways: Sequence[str], size: int = 300) -> None:
+    """Print coverage and width of the ways for both targets."""
+    found: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    bags = simulated(n_bags, n, size) if name == SIMULATED else real(name, n_bags, n, size)
+    for number, (fitted, points, drawn, truth) in enumerate(bags):
+        shares = np.bincount(drawn, minlength=len(truth)) / size
         true = {"population": truth, "bag": shares}
         for (target, way), (low, high) in intervals(fitted, points, number, ways).items():
             covered = np.mean((low <= true[target] + 1e-12) & (true[target] - 1e-12 <= high))
@@ -127,26 +152,32 @@ def compare(n_bags: int, n: int, ways: Sequence[str], size: int = 300) -> None:
     rows = []
     for (target, way), values in found.items():
         covered, width = np.mean(values, axis=0)
-        print(f"| {n} | {target} | {way} | {covered:.3f} | {width:.4f} |", flush=True)
+        print(f"| {name} | {n} | {target} | {way} | {covered:.3f} | {width:.4f} |", flush=True)
         error = np.std(values, axis=0, ddof=1)[0] / np.sqrt(len(values))
         numbers = {"covered": covered, "error": error, "width": width}
         rounded = {name: f"{value:.4f}" for name, value in numbers.items()}
-        rows.append({"training": n, "target": target, "way": way, **rounded, "n": len(values)})
-    update_summary(SUMMARY, rows, ["training", "target", "way"])
+        place = {"rows": name, "training": n, "target": target, "way": way}
+        rows.append({**place, **rounded, "n": len(values)})
+    update_summary(SUMMARY, rows, ["rows", "training", "target", "way"])
 
 
 def table() -> None:
     """Print what is stored of the comparison."""
+    order = [SIMULATED, *SCORED]
     rows = [
         [
-            *(line[name] for name in ("training", "target", "way")),
+            *(line[name] for name in ("rows", "training", "target", "way")),
             f"{float(line['covered']):.3f} ± {float(line['error']):.3f}",
             line["width"],
             line["n"],
         ]
-        for line in sorted(read_summary(SUMMARY), key=lambda line: int(line["training"]))
+        for line in sorted(
+            read_summary(SUMMARY),
+            key=lambda line: (order.index(line["rows"]), int(line["training"])),
+        )
     ]
-    names = ["training", "target", "interval", f"coverage ({CONFIDENCE:.0%})", "mean width", "bags"]
+    names = ["rows", "training", "target", "interval", f"coverage ({CONFIDENCE:.0%})", "mean width"]
+    names += ["bags"]
     print(markdown(names, rows))
 
 
@@ -154,13 +185,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bags", type=int, default=500)
     parser.add_argument("--training", type=int, nargs="+", default=[200, 1000, 10_000])
+    parser.add_argument("--sets", nargs="*", choices=SCORED, help="real sets, instead")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parser.add_argument("--table", action="store_true", help="print what is stored and stop")
     args = parser.parse_args()
     if args.table:
         table()
         return
-    if "Gibbs, templates fixed" in args.ways:
+    if "Gibbs, templates fixed" in args.ways and args.sets is None:
         speed()
         if not args.bags:
             return
@@ -171,11 +203,12 @@ def main() -> None:
         for size in (50, 200, 1000):
             coverage(args.bags, size)
     print(
-        f"\n| training | target | interval | coverage ({CONFIDENCE:.0%}) | mean width |"
-        "\n|---|---|---|---|---|"
+        f"\n| rows | training | target | interval | coverage ({CONFIDENCE:.0%}) | mean width |"
+        "\n|---|---|---|---|---|---|"
     )
-    for n in args.training:
-        compare(args.bags, n, args.ways)
+    for name in [SIMULATED] if args.sets is None else args.sets or SCORED:
+        for n in args.training:
+            compare(name, args.bags, n, args.ways)
 
 
 if __name__ == "__main__":

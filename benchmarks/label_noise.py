@@ -2,7 +2,9 @@
 
 Each case redraws true labels, wrong ones and a bag, and asks whether the 95 % intervals contain the
 true shares. "width / best": mean width relative to that of an oracle which trains on true labels
-(known noise), or to it and the distance between the ends that the bound leaves (bounds).
+(known noise), or to it and the distance between the ends that the bound leaves (bounds). Classes
+are normal, or the rows of real sets that a classifier has scored once (their three most frequent
+classes), of which wrong labels are drawn as in the simulations.
 
     python benchmarks/label_noise.py --redraws 400   # all cases, a few minutes; stores the summary
     python benchmarks/label_noise.py --tables        # the stored results as a table
@@ -19,6 +21,7 @@ import numpy as np
 import kdey
 from kdey.intervals.label_noise import NoiseRates
 from kdey.intervals.merging import Merging
+from populations import SCORED, scored, scored_population
 
 STORED = Path(__file__).parent / "results" / "label_noise.csv"
 #: C of each case: entry (i, j) is the share of rows with label j that belong to class i.
@@ -35,6 +38,10 @@ CASES = {
     "both sides, absent": (BOTH, [0.0, 1.0]),
     "three classes": (THREE, [0.5, 0.3, 0.2]),
     "three classes, absent": (THREE, [0.6, 0.4, 0.0]),
+    **{
+        name: (ONE_SIDED, [0.3, 0.7]) if k == 2 else (THREE, [0.5, 0.3, 0.2])
+        for name, (_, k) in SCORED.items()
+    },
 }
 METHODS = {
     "PACC": (kdey.PACC, "auto"),
@@ -47,6 +54,12 @@ def densities(labels: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarra
     """Return the class densities, up to a factor, of points of normal classes at k corners."""
     x = 2.0 * np.eye(k)[labels] + rng.standard_normal((len(labels), k))
     return np.exp(2.0 * (x - x.max(axis=1, keepdims=True)))
+
+
+def real_densities(name: str, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return what a classifier takes for the densities, up to a factor, of rows of a real set."""
+    codes = scored(name, 3)[1]
+    return scored_population(name, 3).draw(labels, rng) / np.bincount(codes)
 
 
 def posteriors(values: np.ndarray) -> np.ndarray:
@@ -69,6 +82,10 @@ def options_of(way: str, matrix: np.ndarray) -> kdey.Options:
 
 def measure(case: str, method: str, redraws: int, seed: int = 0) -> list[dict[str, object]]:
     """Return one row per way to treat wrong labels."""
+
+    def rows_of(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return real_densities(case, labels, rng) if case in SCORED else densities(labels, k, rng)
+
     matrix, shares = np.array(CASES[case][0]), np.array(CASES[case][1])
     k, m, n = len(shares), 1_000, 1_000
     ways = WAYS
@@ -79,7 +96,7 @@ def measure(case: str, method: str, redraws: int, seed: int = 0) -> list[dict[st
         rng = np.random.default_rng([seed, number])
         labels = np.arange(n) % k
         truth = np.array([rng.choice(k, p=matrix[:, j]) for j in labels])
-        p, bag = densities(truth, k, rng), densities(rng.choice(k, size=m, p=shares), k, rng)
+        p, bag = rows_of(truth, rng), rows_of(rng.choice(k, size=m, p=shares), rng)
         quantifier, kind = METHODS[method]
         plain = kdey.Options(check_fit=False, n_replicates=200, method=kind)
         seen, own = posteriors(p @ matrix), posteriors(bag @ matrix)  # those of the labels

@@ -25,10 +25,11 @@ A bag has its first 20, 50, 200 and 500 instances labelled in turn. All bags of 
 shift are solved together; the test, most of the time, is made on every fourth. ``--run`` adds one
 training set of all cells after another to ``build/benchmarks/labelled.jsonl``; stopped, it goes on
 from there. ``--few`` measures intervals and joint regions of populations that are known exactly,
-with 5 to 50 labels of the bag, regions also without what score intervals know ("plain joint"), and
-intervals of bags of two or three rows by CC: ``results/labelled-few.csv``. ``--summary`` writes
-``results/labelled.csv``, ``--table`` prints it, ``--figure`` draws
-``docs/figures/labelled.png``.
+simulated ones and the rows of real sets that a classifier has scored once, with 5 to 50 labels of
+the bag, regions also without what score intervals know ("plain joint"), and intervals of bags of
+two or three rows by CC: ``results/labelled-few.csv``. ``--summary`` writes
+``results/labelled.csv``, ``--table`` prints it, ``--few-table`` that of few labels, ``--figure``
+draws ``docs/figures/labelled.png``.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -54,7 +55,7 @@ from kdey.intervals.region import region_from_covariance
 from kdey.labelled import estimate_labelled_bags, labelled_sample
 from kdey.options import Options
 from kdey.simplex import sample_uniform
-from populations import BORDER, INNER, SYNTHETIC
+from populations import BORDER, INNER, SCORED, SYNTHETIC, scored_population
 from summaries import RAW, RESULTS, read_raw, read_summary, update_summary
 
 FILE, SUMMARY = RAW / "labelled.jsonl", RESULTS / "labelled.csv"
@@ -73,6 +74,7 @@ SPLITS, PART, TRAINING = 40, 8, 3_000
 TESTED = 4
 #: Known populations: labels, size of their bags, and sizes of bags without any.
 FEW, FEW_SIZE, TINY, FEW_SUMMARY = (5, 20, 50), 300, (2, 3), RESULTS / "labelled-few.csv"
+FEW_SETS = ("dirichlet", "beta", "softmax", *SCORED)
 KEYS = ("method", "set", "shift", "labels")
 
 
@@ -225,11 +227,11 @@ def run(method: str, bags: int) -> None:
         print("training set", number + 1, flush=True)
 
 
-def few(redraws: int) -> None:
+def few(redraws: int, sets: Sequence[str]) -> None:
     """Write the coverage of few labels of the bag, and of bags of two or three rows."""
     quiet()
     rows: list[dict[str, Any]] = []
-    for name in ("dirichlet", "beta", "softmax"):
+    for name in sets:
         for n in FEW:
             rows += _few_labels(name, n, redraws)
         for size in TINY:
@@ -241,7 +243,7 @@ def _bags_of_known(
     name: str, size: int, redraws: int, make: Any
 ) -> Iterator[tuple[Any, np.ndarray, np.ndarray, np.ndarray]]:
     """Yield quantifier, posteriors, labels and prevalence; training sets serve ten bags each."""
-    population = SYNTHETIC[name]
+    population = SYNTHETIC[name] if name in SYNTHETIC else scored_population(name)
     k = population.n_classes
     truths = INNER[k] + BORDER[k]
     for seed in range(redraws):
@@ -339,6 +341,27 @@ def table() -> None:
         )
 
 
+def few_table() -> None:
+    """Print coverage of few labels by estimate, and of bags of two or three rows."""
+    rows = {(row["population"], row["case"]): row for row in read_summary(FEW_SUMMARY)}
+    print(f"| rows | labels | {' | '.join(WAYS)} | standard error | lowest region | bags |")
+    print("|---" * (len(WAYS) + 5) + "|")
+    for name in FEW_SETS:
+        for n in FEW:
+            own = [rows[name, f"{n} labels, {way}"] for way in WAYS]
+            shown = [float(row["single"]) for row in own]
+            shown += [max(float(row["error"]) for row in own)]
+            shown += [min(float(row["joint"]) for row in own)]
+            cells = [name, str(n), *(f"{value:.3f}" for value in shown), own[0]["n"]]
+            print(f"| {' | '.join(cells)} |")
+    print("\n| rows | in the bag | covered by CC | standard error | bags |\n|---|---|---|---|---|")
+    for name in FEW_SETS:
+        for size in TINY:
+            row = rows[name, f"CC, this bag of {size}"]
+            numbers = [f"{float(row[key]):.3f}" for key in ("single", "error")]
+            print(f"| {' | '.join([name, str(size), *numbers, row['n']])} |")
+
+
 def figure() -> None:
     """Draw error and coverage against the number of labels, the mean over sets, by shift."""
     from kdey.plots.style import REFERENCE, new_figure, remove_clutter
@@ -389,8 +412,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", action="store_true")
     parser.add_argument("--few", type=int, metavar="REDRAWS", help="few labels, tiny bags")
+    parser.add_argument("--sets", nargs="+", default=FEW_SETS, help="those of --few")
     parser.add_argument("--summary", action="store_true")
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--few-table", action="store_true")
     parser.add_argument("--figure", action="store_true")
     parser.add_argument("--bags", type=int, default=2_000)
     parser.add_argument("--method", default="EMQ-BCTS", choices=("EMQ-BCTS", "KDEy-ML"))
@@ -398,10 +423,12 @@ if __name__ == "__main__":
     if options.run:
         run(options.method, options.bags)
     if options.few:
-        few(options.few)
+        few(options.few, options.sets)
     if options.summary:
         summarise()
     if options.table:
         table()
+    if options.few_table:
+        few_table()
     if options.figure:
         figure()

@@ -12,11 +12,22 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 FOLDER = Path(os.environ.get("KDEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
 REAL = ("academic-success", "digits", "dry-bean")
+#: Real sets whose scored rows are the population, and how many of their classes are used, the most
+#: frequent ones.
+SCORED = {
+    "spambase": ("uci-binary/spambase", 2),
+    "wine-q-white": ("uci-binary/wine-q-white", 2),
+    "academic-success": ("uci-multi/academic-success", 3),
+    "cmc": ("uci-extra/cmc", 3),
+    "dry-bean": ("uci-multi/dry-bean", 5),
+    "pendigits": ("uci-extra/pendigits", 5),
+}
 DIRICHLET = np.array([[4.0, 1.5, 1.0], [1.2, 3.0, 1.5], [1.0, 1.0, 2.5]])
 INNER = {
     2: [(0.3, 0.7), (0.6, 0.4)],
@@ -94,3 +105,32 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
     columns = [i for i, name in enumerate(head) if name not in ("label", "split")]
     X = np.array([[float(row[i]) for i in columns] for row in rows])
     return X, np.unique([row[-1] for row in rows], return_inverse=True)[1]
+
+
+@cache
+def scored(name: str, most: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    """Return posteriors out of fold and label codes of a set of ``SCORED``, at most 4,000 rows."""
+    from cases import DATA, _read
+
+    file, k = SCORED[name]
+    X, y = _read(DATA / f"{file}.csv.gz")
+    values, counts = np.unique(y, return_counts=True)
+    kept = np.sort(values[np.argsort(-counts, kind="stable")[: min(k, most)]])
+    rows = np.flatnonzero(np.isin(y, kept))
+    rows = np.random.default_rng(0).permutation(rows)[:4_000]
+    codes = np.searchsorted(kept, y[rows])
+    return cross_val_predict(classifier(), X[rows], codes, method="predict_proba"), codes
+
+
+def scored_population(name: str, most: int = 5) -> Population:
+    """Return the rows of a real set, scored once, as a population: its posteriors by class."""
+    p, codes = scored(name, most)
+    members = [np.flatnonzero(codes == code) for code in range(p.shape[1])]
+
+    def draw(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        sizes = np.array([len(own) for own in members])[labels]
+        places = (rng.random(len(labels)) * sizes).astype(int)
+        rows = np.array([members[label][i] for label, i in zip(labels, places, strict=True)])
+        return p[rows]
+
+    return Population(p.shape[1], draw)

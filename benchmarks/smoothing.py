@@ -49,7 +49,10 @@ MEANS = (
 
 JUMPS_FILE, JUMPS_SUMMARY = RAW / "jumps.jsonl", RESULTS / "jumps.csv"
 JUMP_SIZES, JUMP_SIGMA, JUMP_SPLITS = (2, 0), 0.05, 10
-JUMP_SETS = ("uci-multi/academic-success", "uci-extra/page-blocks", "uci-binary/spambase")
+JUMP_SETS = (
+    *("uci-multi/academic-success", "uci-extra/page-blocks", "uci-binary/spambase"),
+    *("uci-multi/dry-bean", "uci-extra/pendigits", "uci-multi/wine-quality"),
+)
 
 
 def outcome_of_jump(name: str, size: int, seed: int) -> dict[str, float]:
@@ -104,29 +107,32 @@ def run_jumps(splits: int) -> None:
 
 
 def summarise_jumps() -> None:
-    """Write one line per size of a jump: means over the series of all sets."""
+    """Write one line per size of a jump and set, and one of all sets: means over the series."""
     lines, rows = [], list(read_raw(JUMPS_FILE))
     for size in JUMP_SIZES:
-        own = [row for row in rows if row["jump"] == size]
-        if not own:
-            continue
-        names = [name for name in own[0] if name not in ("set", "jump", "seed")]
-        means = {n: f"{np.mean([row[n] for row in own if n in row]):.4f}" for n in names}
-        error = np.std([row["jumps near covered"] for row in own]) / np.sqrt(len(own))
-        lines.append({"jump": size, "series": len(own), **means, "se": f"{error:.4f}"})
-    update_summary(JUMPS_SUMMARY, lines, ("jump",))
+        for name in ("all", *JUMP_SETS):
+            own = [row for row in rows if row["jump"] == size and name in ("all", row["set"])]
+            if not own:
+                continue
+            names = [key for key in own[0] if key not in ("set", "jump", "seed")]
+            means = {n: f"{np.mean([row[n] for row in own if n in row]):.4f}" for n in names}
+            error = np.std([row["jumps near covered"] for row in own]) / np.sqrt(len(own))
+            place = {"jump": size, "set": name.split("/")[-1], "series": len(own)}
+            lines.append({**place, **means, "se": f"{error:.4f}"})
+    update_summary(JUMPS_SUMMARY, lines, ("jump", "set"))
 
 
 def show_jumps() -> None:
-    """Print a line for each size of a jump."""
-    print("| jump | series | near, before | near | se | elsewhere | width near | found | false |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    """Print a line for each size of a jump and each set."""
+    head = ("jump", "set", "series", "near, before", "near", "se", "elsewhere", "width near")
+    print(f"| {' | '.join((*head, 'found', 'false'))} |")
+    print("|---" * (len(head) + 2) + "|")
     for row in read_summary(JUMPS_SUMMARY):
         names = ("plain near covered", "jumps near covered", "se", "jumps elsewhere covered")
         shown = [f"{float(row[name]):.3f}" for name in names]
         widths = [f"{float(row[f'{way} near width']):.3f}" for way in ("plain", "jumps")]
         shares = [f"{float(row[name]):.2f}" for name in ("found", "false")]
-        cells = [row["jump"], row["series"], *shown, " to ".join(widths), *shares]
+        cells = [row["jump"], row["set"], row["series"], *shown, " to ".join(widths), *shares]
         print(f"| {' | '.join(cells)} |")
 
 

@@ -6,7 +6,8 @@ population at a prevalence of their own. Every redraw is fitted twice, with and 
 classes apart; the clusters have both classes (mixed), one (nested), or no effect (independent). In
 real sets clusters are cells of k-means in the columns, or (students) the courses that the table
 names, drawn in proportion to their size; one classifier is fitted on half of the rows, and the
-redraws are of the others. Clusters that lack a class are drawn again.
+redraws are of the others. Clusters that lack a class are drawn again ("in two clusters": those in
+which a class lies in a single one, too).
 
 The summary has coverage, its standard error over redraws, the mean width, and the width of normal
 intervals that know the standard deviation of the estimates (``oracle``).
@@ -67,6 +68,17 @@ def simulated(rng: np.random.Generator, clusters: int, kind: str) -> Redraw:
     return rows(y, effects), y, ids, bags
 
 
+#: Sets of the data folder; all but the students have cells of k-means for clusters.
+FILES = {
+    "dry beans": "uci-multi/dry-bean",
+    "students": "uci-multi/academic-success",
+    "spam": "uci-binary/spambase",
+    "white wine": "uci-binary/wine-q-white",
+    "phishing": "uci-extra/phishing",
+    "contraception": "uci-extra/cmc",
+}
+
+
 @cache
 def population(name: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return rows, labels and clusters of a real set."""
@@ -74,8 +86,7 @@ def population(name: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         X, y = load_digits(return_X_y=True)
         y = (y > 4).astype(int)
     else:
-        files = {"dry beans": "uci-multi/dry-bean", "students": "uci-multi/academic-success"}
-        X, y = _read(DATA / f"{files[name]}.csv.gz")
+        X, y = _read(DATA / f"{FILES[name]}.csv.gz")
     X, y = np.asarray(X, dtype=float), np.unique(y, return_inverse=True)[1]
     if name == "students":
         return np.delete(X, 3, axis=1), y, np.unique(X[:, 3], return_inverse=True)[1]
@@ -96,12 +107,12 @@ def scored(name: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     return p, y[~first], clusters[~first]
 
 
-def real(rng: np.random.Generator, clusters: int, name: str) -> Redraw:
-    """Draw clusters of a real set that have all classes, by their size, and three bags."""
+def real(rng: np.random.Generator, clusters: int, name: str, least: int = 1) -> Redraw:
+    """Draw clusters of a real set by their size, so many at least of each class, and three bags."""
     X, y, cells = scored(name)
     sizes, k, bags = np.bincount(cells), int(y.max()) + 1, []
     ids, train = np.repeat(np.arange(clusters), SIZE), np.empty(0, dtype=np.int64)
-    while len(np.unique(y[train])) < k:
+    while min(len(np.unique(ids[: len(train)][y[train] == label])) for label in range(k)) < least:
         drawn = rng.choice(len(sizes), clusters, p=sizes / sizes.sum())
         rows = [rng.choice(np.flatnonzero(cells == cell), SIZE) for cell in drawn]
         train = np.concatenate(rows)
@@ -126,7 +137,12 @@ CASES: dict[str, tuple[Callable[..., Redraw], tuple[Any, ...]]] = {
     "simulated, mixed, 10 clusters": (simulated, (10, "mixed")),
     "digits, halves": (real, (40, "digits, halves")),
     "dry beans": (real, (60, "dry beans")),
+    "dry beans, classes in two clusters": (real, (60, "dry beans", 2)),
     "students": (real, (40, "students")),
+    "spam": (real, (40, "spam")),
+    "white wine": (real, (40, "white wine")),
+    "phishing": (real, (40, "phishing")),
+    "contraception": (real, (40, "contraception")),
 }
 
 

@@ -423,8 +423,26 @@ class SampledBag:
         return self._variance(values, self.stratum_unseen)
 
     def _variance(self, values: Array, unseen: Array | None) -> Array:
-        sums = (values - self.weights @ values) * self.weights[:, None]
-        strata, n = self.unit_strata, self.stratum_sizes
+        return self.variance_of_sum(
+            (values - self.weights @ values) * self.weights[:, None], unseen
+        )
+
+    def variance_of_sum(self, addends: Array, unseen: Array | None = None) -> Array:
+        """Return the variance of what instances add to an estimate, as of a mean above.
+
+        Parameters
+        ----------
+        addends : array of shape (m, k)
+            Each instance's part of the error: its weight times its deviation, where a mean is
+            estimated. Instances that add nothing are units of the design all the same.
+        unseen : array of shape (H,), optional
+            Share of the population of each stratum that was not drawn; by default one.
+
+        Returns
+        -------
+        array of shape (k,)
+        """
+        sums, strata, n = addends, self.unit_strata, self.stratum_sizes
         if self.clusters is not None:
             sums = _summed(sums, self.clusters, self.n_units)
         means = _summed(sums, strata, len(n)) / n[:, None]

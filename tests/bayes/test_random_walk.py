@@ -192,4 +192,17 @@ def test_bayes_factor_of_a_jump_matches_quadrature() -> None:
         joint = first[:, None] + log_likelihood(parts[1]) + step
         return float(np.log(np.exp(joint - joint.max()).sum()) + joint.max())
 
-    assert found == pytest.approx(exact(np.hypot(sigma, 1.5)) - exact(sigma), abs=1.0)  # linearised
+    jumps = np.mean([np.exp(exact(np.hypot(sigma, scale)) - exact(sigma)) for scale in (0.5, 1.5)])
+    assert found == pytest.approx(np.log(jumps), abs=1.0)  # linearised
+
+
+def test_a_jump_of_a_few_of_many_classes_is_found() -> None:
+    """Two of eight classes change places: of seven log-ratios none moves by much."""
+    rng, k = np.random.default_rng(0), 8
+    shares = np.full((24, k), 1.0 / k)
+    shares[12:, :2] = 0.21, 0.04
+    labels = np.concatenate([rng.choice(k, 60, p=row) for row in shares])
+    rows = np.full((len(labels), k), 0.02)
+    rows[np.arange(len(labels)), labels] = 1.0
+    jumps = _Walk(rows, tree_of([60] * 24, list(np.arange(24.0)))).jumps()
+    assert [int(j.places[j.chances.argmax()]) for j in jumps if j.is_found] == [12]

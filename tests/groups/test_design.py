@@ -287,8 +287,6 @@ def test_a_column_says_how_many_rows_the_population_of_a_group_has(q: Any, frame
         assert_allclose(rows["high"], one.high, atol=1e-6)
     with pytest.raises(ValueError, match="a size or share above zero"):
         ask(q, known.assign(size=0), fpc="size")
-    with pytest.raises(ValueError, match="labelled and fpc cannot be used together"):
-        ask(q, known, fpc="size", labelled="label")
 
 
 def test_an_infinite_weight_is_refused_by_row(q: Any, frame: pd.DataFrame) -> None:

@@ -13,6 +13,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import kdey
 from kdey import ACC, EMQ, PACC, KDEyL2, KDEyML
+from kdey.bags import Bags, sampled_bags
 from kdey.intervals.profile import wilson
 from kdey.intervals.region import region_from_covariance
 from kdey.labelled import (
@@ -337,10 +338,18 @@ def test_many_bags_together_are_estimated_as_one_by_one() -> None:
     q, rng = fitted(), np.random.default_rng(30)
     model, options = q.model_, Options()
     bags = [bag(size, [0.2, 0.5, 0.3], rng) for size in (80, 30, 120)]
-    clusters = [np.arange(len(y)) // 2 for _, y in bags]
     samples = [
-        labelled_sample((np.arange(n), y[:n]), q.classes_, len(y), clusters=c)
-        for n, (_, y), c in zip((20, 30, 1), bags, clusters, strict=True)
+        labelled_sample(
+            (np.arange(n), y[:n]),
+            q.classes_,
+            len(y),
+            drawn=sampled_bags(
+                Bags.whole(len(y)),
+                np.arange(len(y)) // 2,
+                Options(variance_strata=np.arange(len(y)) // 10, fpc=fpc),
+            ),
+        )
+        for n, fpc, (_, y) in zip((20, 30, 1), (None, 0.4, 90), bags, strict=True)
     ]
     points = np.concatenate([p for p, _ in bags])
     together = estimate_labelled_bags(model, points, samples, options)

@@ -22,12 +22,13 @@ boundary say :math:`N(l, L)` of :math:`\eta` and those behind it :math:`N(r, R)`
 
 .. math:: \frac{N(r - l;\, 0,\, C + 1.5^2 I)}{N(r - l;\, 0,\, C)} .
 
-It is averaged over :math:`\sigma`, since a jump that is not reckoned with makes the steps look
-large. Under a random walk its mean is one, so that one in twenty tables at most has a factor above
-20 times the number of boundaries: jumps beyond are *found*, one after the other. Where a jump lies
-is uncertain by a period or two, and whether there is one at all where the factor is smaller: the
-evidence of every place near by says how likely it is, and each
-draw of the templates has its own draw of the places. The band opens by what they differ.
+It is averaged with that of a jump of standard deviation 0.5, since of many classes a jump of a few
+is small in most log-ratios, and over :math:`\sigma`, since a jump that is not reckoned with makes
+the steps look large. Under a random walk its mean is one, so that one in twenty tables at most has
+a factor above 20 times the number of boundaries: jumps beyond are *found*, one after the other.
+Where a jump lies is uncertain by a period or two, and whether there is one at all where the factor
+is smaller: the evidence of every place near by says how likely it is, and each draw of the
+templates has its own draw of the places. The band opens by what they differ.
 """
 
 from __future__ import annotations
@@ -62,6 +63,9 @@ _RATE = 3.0
 _TOLERANCE, _MOST_STEPS, _MOST_HALVINGS = 1e-6, 60, 30
 #: Standard deviation of a jump of log-ratios, and the number expected in a series.
 _JUMP, _EXPECTED = 1.5, 1.0
+#: Standard deviations of jumps that are looked for, as likely as each other. Of many classes a jump
+#: of some is a small one of most log-ratios, which the wider alone takes for chance.
+_LOOKED_FOR = np.array([0.5, 1.5])
 #: Chance that a series without a jump is said to have one, and smallest chance of a jump that is
 #: reckoned with.
 _FALSE_ALARM, _RECKONED = 0.05, 0.1
@@ -341,8 +345,10 @@ class _Walk:
             (left, one), (right, other) = before[t - 1], behind[n - 1 - t]
             values, vectors = np.linalg.eigh(left + right)
             square = (vectors.T @ (one - other)) ** 2
-            usual, wide = values + variances[t], values + variances[t] + _JUMP**2
-            out[t] = 0.5 * (np.log(usual / wide) + square / usual - square / wide).sum()
+            usual = values + variances[t]
+            wide = usual + _LOOKED_FOR[:, None] ** 2
+            each = 0.5 * (np.log(usual / wide) + square / usual - square / wide).sum(axis=1)
+            out[t] = logsumexp(each) - np.log(len(each))
         return out
 
     def _mode(self, start: Array, precision: _Precision) -> tuple[Array, Array, float, bool]:

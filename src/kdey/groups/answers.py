@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kdey._fingerprints import Hashes, mix
-from kdey.bags import Array, Bags, Indices, offsets_of
+from kdey.bags import Array, Bags, Indices, offsets_of, sampled_bags
 from kdey.groups.request import Request
 from kdey.groups.scoring import OnRows
 from kdey.groups.table import UNLABELLED, ScoredRows, ScoredTable
@@ -38,7 +38,7 @@ from kdey.intervals.estimate import (
 from kdey.intervals.merging import Merging, combine_strata, crossing_effect, share_covariance
 from kdey.labelled import LabelledEstimate, LabelledSample, estimate_labelled_bags
 from kdey.model import AnyModel, Fitted, Model, Place, model_of, place_of
-from kdey.options import LABEL_SHIFT, WAYS, IntervalWarning
+from kdey.options import LABEL_SHIFT, WAYS, IntervalWarning, Options
 from kdey.status import (
     CANNOT_BE_TOLD,
     EMPTY,
@@ -348,18 +348,23 @@ class _Run:
     def _of_bags(self, positions: Indices, offsets: Indices) -> Estimates:
         """Return the estimates of bags of rows, before classes are merged."""
         rows, model = self.rows, self.model
-        weights = None if rows.weights is None else rows.weights[positions]
-        bags = Bags(positions, offsets, len(rows), weights)
         if rows.on_posteriors:
             points = model.points_from_posteriors(rows.points, self.place)
         else:
             points = model.points(rows.points)
+        bags, options = self._design(positions, offsets)
+        return estimate_points(model, points, bags, options, rows.clusters, self.place)
+
+    def _design(self, positions: Indices, offsets: Indices) -> tuple[Bags, Options]:
+        """Return bags of rows, and options that say how these were drawn."""
+        rows = self.rows
+        weights = None if rows.weights is None else rows.weights[positions]
         options = replace(self.request.options, strata=None)
         if rows.variance_strata is not None:
             options = replace(options, variance_strata=rows.variance_strata, fpc=rows.fpc)
         elif rows.fpc is not None:
             options = replace(options, fpc=_population_sizes(rows.fpc[positions], offsets))
-        return estimate_points(model, points, bags, options, rows.clusters, self.place)
+        return Bags(positions, offsets, len(rows), weights), options
 
     def checks(self, made: Estimates, groups: Indices, totals: Indices) -> list[Checks]:
         """Return what was checked of some groups, at a cost that depends on no other group.
@@ -447,7 +452,14 @@ class _Run:
             return []
         points = np.asarray(self.rows.points)
         points = np.concatenate([points[span] for span in spans])
-        samples = [self._sample(span, labels) for span in spans]
+        positions = np.concatenate([np.arange(span.start, span.stop) for span in spans])
+        sizes = np.array([span.stop - span.start for span in spans], dtype=np.int64)
+        bags, options = self._design(positions, offsets_of(sizes))
+        drawn = sampled_bags(bags, self.rows.clusters, options)
+        samples = [
+            self._sample(span, labels, float(unseen))
+            for span, unseen in zip(spans, drawn.unseen, strict=True)
+        ]
         options, codes = self.request.options, self.rows.column_codes
         if codes is not None and self.model.columns is not None:
             codes = np.concatenate([codes[span, : len(self.model.columns)] for span in spans])
@@ -455,9 +467,10 @@ class _Run:
             *(self.model, points, samples, options, self.merging), codes=codes
         )
 
-    def _sample(self, span: slice, labels: Indices) -> LabelledSample:
-        """Return the labelled sample of one group."""
+    def _sample(self, span: slice, labels: Indices, unseen: float) -> LabelledSample:
+        """Return the labelled sample of one group, beside which the population has some unseen."""
         own, selection, clusters = labels[span], self.rows.selection, self.rows.clusters
+        strata = self.rows.variance_strata
         positions = np.flatnonzero(own != UNLABELLED)
         return LabelledSample(
             size=len(own),
@@ -467,6 +480,8 @@ class _Run:
             weights=self._weights[span],
             selection=None if selection is None else selection[span][positions],
             clusters=None if clusters is None else _consecutive(clusters[span]),
+            strata=None if strata is None else _consecutive(strata[span]),
+            unseen=unseen,
         )
 
     def _by_strata(self, strata: Indices) -> Estimates:

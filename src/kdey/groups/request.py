@@ -359,19 +359,14 @@ class Request:
                 "labelled and strata cannot be used together: make the strata groups of their own "
                 "(by=), or leave one of the two out"
             )
-        if self.labelled is not None and options.fpc is not None:
-            raise ValueError(
-                "labelled and fpc cannot be used together: ask for the rows themselves "
-                "(target='bag'), or leave one of the two out"
-            )
         if not (options.variance_strata is None or isinstance(options.variance_strata, str)):
             raise ValueError(
                 "variance_strata must name the column of strata of a table; ids are for single bags"
             )
-        if options.variance_strata is not None and (options.strata or self.labelled is not None):
+        if options.variance_strata is not None and options.strata:
             raise ValueError(
-                "variance_strata is for rows that are estimated together, without labels: leave it "
-                "out, or leave strata and labelled out"
+                "variance_strata is for rows that are estimated together: leave it out, or leave "
+                "strata out"
             )
         if self.labelled is not None and options.has_label_noise:
             raise ValueError(LABELLED_NOISE)

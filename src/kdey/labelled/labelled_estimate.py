@@ -69,6 +69,7 @@ from kdey.options import (
 from kdey.rows import Rows
 from kdey.rows.posterior import RatioMap
 from kdey.status import FEW_CLUSTERS
+from kdey.validation import check_weights
 
 E = TypeVar("E", bound=Estimate)
 #: The note of bags in which every instance has a label.
@@ -236,22 +237,16 @@ def estimate_labelled(
     ValueError
         If labels or options do not fit the bag.
     """
-    if options.fpc is not None:
-        raise ValueError(
-            "labelled and fpc cannot be used together: ask for the bag itself (target='bag'), or "
-            "leave one of the two out"
-        )
-    if options.variance_strata is not None:
-        raise ValueError("labelled and variance_strata cannot be used together: leave one out")
     if options.has_label_noise:
         raise ValueError(LABELLED_NOISE)
+    weights = None if sample_weight is None else check_weights(sample_weight, len(points))
     sample = labelled_sample(
         labelled,
         model.classes,
         len(points),
-        weights=sample_weight,
+        weights=weights,
         selection=options.selection,
-        clusters=sampled_bags(Bags.whole(len(points)), clusters).codes,
+        drawn=sampled_bags(Bags.whole(len(points), weights), clusters, options),
     )
     merging = None if merge is None else Merging.of(merge, model.classes)
     known = X is not None and model.columns is not None and options.check_fit
@@ -301,13 +296,21 @@ def estimate_labelled_bags(
     rows = model.row_map(points, n_threads)
     predictor = LabelPredictor.of(model, points, rows, n_threads)
     bases, solutions = _solve(model, points, rows, samples, options, n_threads)
+    of_bags = _of_bags(model, points, rows, samples, options, n_threads)
     results = []
-    for run, sample, base, solution in zip(runs, samples, bases, solutions, strict=True):
+    for number, (run, sample) in enumerate(zip(runs, samples, strict=True)):
+        base, solution = bases[number], solutions[number]
         f, moments, shift_test = None, None, None
         draw: tuple[float | None, str] = None, SCORES
         if predictor is not None:
             f, moments = predictor.predict(run, solution.prevalence[0], sample.bag_size)
         shares, notes = _shares(sample, base, solution, f, groups, options)
+        if number in of_bags:
+            known = _shares_of_bag(sample, *of_bags[number], predictor, run, groups, options)
+            shares = {
+                way: one.of_finite_population(known[way], sample.unseen)
+                for way, one in shares.items()
+            }
         alternatives = _alternatives(
             model, points[run], sample, shares, notes, solution, groups, options
         )
@@ -360,6 +363,39 @@ def _solve(
     for position, number in enumerate(partial):
         bases[number], solutions[number] = unlabelled[position], joint[position : position + 1]
     return bases, solutions
+
+
+def _of_bags(
+    model: Model,
+    points: NDArray[Any],
+    rows: Rows,
+    samples: Sequence[LabelledSample],
+    options: Options,
+    n_threads: int,
+) -> dict[int, tuple[Estimate | None, Solution]]:
+    """Return what :func:`_solve` has of the bags themselves, if they are parts of populations."""
+    finite = [number for number, sample in enumerate(samples) if sample.unseen < 1.0]
+    if not finite or options.target == "bag":
+        return {}
+    bag = replace(options, target="bag")
+    bases, solutions = _solve(model, points, rows, samples, bag, n_threads)
+    return {number: (bases[number], solutions[number]) for number in finite}
+
+
+def _shares_of_bag(
+    sample: LabelledSample,
+    base: Estimate | None,
+    solution: Solution,
+    predictor: LabelPredictor | None,
+    run: slice,
+    groups: Merging,
+    options: Options,
+) -> dict[str, Shares]:
+    """Return the shares of the bag itself that each way gives, by predictions of its own."""
+    f = None
+    if predictor is not None:
+        f, _ = predictor.predict(run, solution.prevalence[0], sample.bag_size)
+    return _shares(sample, base, solution, f, groups, replace(options, target="bag"))[0]
 
 
 def _shares(
@@ -734,7 +770,7 @@ def label_shift_test(
     d = w @ error
     influence = np.zeros(f.shape)
     influence[sample.positions] = w[:, None] * (error - d)
-    effect = float(sample.design_effect(influence).max())
+    effect = max(float(sample.design_effect(influence).max()), 1.0)
     covariance = effect * moments.covariance(w @ y, sample.label_size)
     basis = np.linalg.qr(np.eye(len(d))[:, 1:] - 1.0 / len(d))[0]  # vectors that sum to zero
     precision = np.linalg.pinv(basis.T @ covariance @ basis, hermitian=True)

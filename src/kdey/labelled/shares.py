@@ -51,6 +51,15 @@ the labels far too much where this estimate is wrong: a class that it calls abse
 without variance. The variance of the templates within :math:`V_U` counts twice: with redrawn
 training sets it was up to 1.8 times that of means of independent instances (decision 20).
 
+**Strata and finite populations.** The error of each estimate is that of the labels as a draw of the
+bag, and that of the bag as a draw of the population *as if all of its rows had labels*. Only the
+second one is less within strata, and ends where all of the population has been drawn. The
+linearised variance within strata of what the rows of the bag add, those without a label zero to
+labels alone, is right for both: products of rows of one stratum, by which it is less, are found
+among the labels as often as in the bag. With a share f of the population in the bag the variance is
+:math:`(1 - f) V_P + f V_B`, with V_P that of an unbounded population and V_B that of this very bag:
+of labels alone :math:`1 - n / N` times that of n draws, with N the rows of the population.
+
 Methods without a likelihood use this c as their estimate. If instances were chosen with unequal
 probabilities, the unlabelled ones are no random part of the bag: the moment estimate is then that
 of all instances, which is correlated with the labels.
@@ -59,14 +68,14 @@ of all instances, which is correlated with the labels.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kdey.bags import Array, Bags, offsets_of
+from kdey.bags import Array, Bags, SampledBag, SampledBags, offsets_of
 from kdey.intervals import estimate_points
 from kdey.intervals.analytic import densities
 from kdey.intervals.estimate import Estimate, Estimates
@@ -108,8 +117,10 @@ class LabelledSample:
     selection : array of shape (n,) or None
         The probability with which each labelled instance was chosen for labelling; None if all
         instances had the same.
-    clusters : int64 array of shape (size,) or None
-        Number of the cluster of each instance.
+    clusters, strata : int64 arrays of shape (size,) or None
+        Number of the cluster of each instance, and of the stratum in which it was drawn.
+    unseen : float
+        Share of the population that is not in the bag; one if nothing is said of its size.
     """
 
     size: int
@@ -119,6 +130,8 @@ class LabelledSample:
     weights: Array
     selection: Array | None
     clusters: Indices | None
+    strata: Indices | None = None
+    unseen: float = 1.0
 
     @property
     def n_labels(self) -> int:
@@ -176,8 +189,10 @@ class LabelledSample:
         offsets = np.array([0, len(positions)], dtype=np.int64)
         return Bags(positions, offsets, self.size, self.weights[positions])
 
-    def design_effect(self, influence: Array, independent: Array | None = None) -> Array:
-        """Return the variance of a sum over instances in clusters, relative to independent ones.
+    def design_effect(
+        self, influence: Array, independent: Array | None = None, target: str = "population"
+    ) -> Array:
+        """Return the variance of a sum over instances as drawn, relative to independent ones.
 
         Parameters
         ----------
@@ -185,33 +200,97 @@ class LabelledSample:
             What each instance adds to the error of an estimate.
         independent : array of shape (c,), optional
             The variance to compare with; by default that of instances drawn one by one.
+        target : {"population", "bag"}
+            Strata count for the population only. For the bag clusters count as far as whole
+            clusters were labelled, and not where labels lie in all of them alike.
 
         Returns
         -------
         array of shape (c,)
             At least one, because few clusters can show too little variance by chance; so large
-            that nothing is known where all labels are in one cluster.
+            that nothing is known where labels lie in one cluster (in each stratum). Strata may have
+            less than one, see :meth:`kdey.bags.SampledBag.design_effect`.
         """
-        if self.clusters is not None and len(np.unique(self.clusters[self.positions])) == 1:
+        design = self.design if target == "population" else replace(self.design, strata=None)
+        if self._is_lonely(design):
             return np.full(influence.shape[1], _UNKNOWN_EFFECT)
         singly = (influence**2).sum(axis=0)
         independent = singly if independent is None else independent
-        clustered = singly
-        if self.clusters is not None:
-            sums = np.zeros((int(self.clusters.max()) + 1, influence.shape[1]))
-            np.add.at(sums, self.clusters, influence)
-            n = len(np.unique(self.clusters[self.members]))
-            clustered = (sums**2).sum(axis=0) * n / max(n - 1, 1)
+        drawn, least = singly, 1.0
+        if design.clusters is not None:
+            drawn = design.variance_of_sum(influence[self.members])
+        if target == "bag":
+            drawn = singly + self._labelled_whole * (drawn - singly)
+        if design.strata is not None:
+            rows = replace(design, clusters=None).variance_of_sum(influence[self.members])
+            drawn = rows if design.clusters is None else np.maximum(drawn, rows)
+            least = min(1.0, 2.0 * len(design.stratum_sizes) / design.n_units)
         positive = independent > 0
-        ratio = np.where(positive, clustered / np.where(positive, independent, 1.0), 1.0)
-        return np.maximum(ratio, 1.0)
+        ratio = np.where(positive, drawn / np.where(positive, independent, 1.0), 1.0)
+        return np.maximum(ratio, least)
+
+    def _pairs(self, positions: Indices, shares: Array) -> tuple[Array, float]:
+        """Return the shares of clusters in a mean, and of pairs of instances within one cluster."""
+        assert self.clusters is not None, "pairs are those of clusters"
+        n_clusters = int(self.clusters.max()) + 1
+        sums = np.bincount(self.clusters[positions], shares, n_clusters).astype(np.float64)
+        return sums, float(sums @ sums - shares @ shares)
+
+    @cached_property
+    def _labelled_whole(self) -> float:
+        """Whether clusters were labelled as a whole, 1, or rows in all of them alike, 0."""
+        rest = 1.0 - self.labelled_mass
+        if self.clusters is None or rest <= 0.0:
+            return 0.0
+        of_labels = self._pairs(self.positions, self.label_weights)[1]
+        in_bag = self._pairs(self.members, self.shares(self.members))[1]
+        if of_labels <= 0.0:
+            return 0.0
+        return min(max((1.0 - in_bag / of_labels) / rest, 0.0), 1.0)
+
+    @cached_property
+    def shared_clusters(self) -> float:
+        """How much of what clusters add to the variance of labels the other rows have in common."""
+        if self.clusters is None or not len(self.unlabelled):
+            return 0.0
+        labels, pairs = self._pairs(self.positions, self.label_weights)
+        others, _ = self._pairs(self.unlabelled, self.shares(self.unlabelled))
+        return min(float(labels @ others) / pairs, 1.0) if pairs > 0.0 else 0.0
+
+    @cached_property
+    def design(self) -> SampledBag:
+        """The instances of the bag, labelled or not, as they were drawn."""
+        members = self.members
+        parts = (
+            None if codes is None else np.unique(codes[members], return_inverse=True)[1]
+            for codes in (self.clusters, self.strata)
+        )
+        clusters, strata = parts
+        return SampledBag(members, self.shares(members), clusters, self.unseen, strata)
+
+    def _is_lonely(self, design: SampledBag) -> bool:
+        """Whether no stratum of a design (or the whole bag) shows how units with labels differ."""
+        if design.clusters is None:
+            return design.strata is not None and design.is_lonely
+        clusters, strata = self._labelled_units
+        return design.is_lonely or clusters <= (1 if design.strata is None else strata)
+
+    @cached_property
+    def _labelled_units(self) -> tuple[int, int]:
+        """Numbers of clusters and of strata that have labels."""
+        clusters, strata = (
+            1 if codes is None else len(np.unique(codes[self.positions]))
+            for codes in (self.clusters, self.strata)
+        )
+        return clusters, strata
 
     @property
     def freedom(self) -> float:
-        """Degrees of freedom that clusters of labelled instances leave; inf without clusters."""
+        """Clusters with labels minus their strata; rows minus strata; inf without both."""
         if self.clusters is None:
-            return np.inf
-        return float(max(len(np.unique(self.clusters[self.positions])) - 1, 1))
+            return self.design.freedom
+        clusters, strata = self._labelled_units
+        return float(max(clusters - strata, 1))
 
 
 def effective_size(weights: Array) -> float:
@@ -252,7 +331,7 @@ def labelled_sample(
     *,
     weights: ArrayLike | None = None,
     selection: ArrayLike | None = None,
-    clusters: Indices | None = None,
+    drawn: SampledBags | None = None,
 ) -> LabelledSample:
     """Return the labelled sample of a bag, checked.
 
@@ -267,7 +346,8 @@ def labelled_sample(
         Sampling weights of the instances.
     selection : array-like of shape (n,), optional
         The probability with which each labelled instance was chosen for labelling.
-    clusters : int64 array of shape (size,), optional
+    drawn : SampledBags, optional
+        The bag of all instances, as it was drawn.
 
     Returns
     -------
@@ -304,7 +384,9 @@ def labelled_sample(
         n_classes=len(classes),
         weights=w,
         selection=None if chosen is None else chosen[inside],
-        clusters=clusters,
+        clusters=None if drawn is None else drawn.codes,
+        strata=None if drawn is None else drawn.strata,
+        unseen=1.0 if drawn is None else float(drawn.unseen[0]),
     )
 
 
@@ -428,6 +510,32 @@ class Shares(Uncertainty):
         """Return the covariance of the error, shape (k, k)."""
         return self.errors
 
+    def of_finite_population(self, bag: Shares, unseen: float) -> Shares:
+        """Return the shares of a population of which the bag, whose own are given, is a part.
+
+        What was not drawn is uncertain as the population is, and what was drawn as the bag is: the
+        variances are mixed by these shares of the population. Labelled rows are known, so that the
+        bag's own variance is that of its other rows; see the top of this file.
+        """
+        seen = 1.0 - unseen
+
+        def mixed(own: Array, of_bag: Array) -> Array:
+            return unseen * own + seen * of_bag
+
+        def half(own: Array, of_bag: Array) -> Array:
+            first, second = own - self.estimate, of_bag - bag.estimate
+            return np.sqrt(mixed(first**2, second**2))
+
+        estimate = mixed(self.estimate, bag.estimate)
+        return replace(
+            self,
+            estimate=estimate,
+            low=np.clip(estimate - half(self.low, bag.low), 0.0, 1.0),
+            high=np.clip(estimate + half(self.high, bag.high), 0.0, 1.0),
+            unclipped=mixed(self.unclipped, bag.unclipped),
+            errors=mixed(self.errors, bag.errors),
+        )
+
     def region(self, confidence: float) -> Region:
         """Return the joint region of all classes.
 
@@ -488,7 +596,7 @@ def prediction_powered(
     if population:
         influence[base] = power * shares[:, None] * (f[base] - base_mean)
     influence[sample.positions] += w[:, None] * (r - r_mean)
-    effect = sample.design_effect(influence)
+    effect = sample.design_effect(influence, target="population" if population else "bag")
     rest = 1.0 if population else 1.0 - sample.labelled_mass
     rho = relative_variance(_design_squares(r, w), n * _variance(y, w), _design_squares(y, w))
     weighting = _weighting_effect(f[base], shares)
@@ -604,14 +712,20 @@ def without_labels(
         One per sample.
     """
     used = [s.unlabelled if s.selection is None else s.members for s in samples]
-    numbers = [s.clusters for s in samples if s.clusters is not None]
-    clusters = None
-    if len(numbers) == len(samples):
-        # Bags have no cluster in common, but their clusters are numbered from zero.
-        starts = offsets_of(np.array([codes.max() + 1 for codes in numbers], dtype=np.int64))
-        clusters = np.concatenate([c + s for c, s in zip(numbers, starts[:-1], strict=True)])
+    clusters = _joined_codes([s.clusters for s in samples])
+    strata = _joined_codes([s.strata for s in samples])
+    options = replace(options, variance_strata=strata, fpc=None)
     place = Place(n_threads)
     return estimate_points(model, points, joined_bags(samples, used), options, clusters, place)
+
+
+def _joined_codes(parts: Sequence[Indices | None]) -> Indices | None:
+    """Return codes of consecutive samples, which have none in common but all begin at zero."""
+    known = [codes for codes in parts if codes is not None]
+    if len(known) < len(parts):
+        return None
+    starts = offsets_of(np.array([codes.max() + 1 for codes in known], dtype=np.int64))
+    return np.concatenate([c + s for c, s in zip(known, starts[:-1], strict=True)])
 
 
 def joint_solution(
@@ -688,12 +802,14 @@ def combine(sample: LabelledSample, base: Estimate) -> tuple[Array, Array]:
     if of_templates is not None:
         covariance = covariance + (_TEMPLATE_FACTOR - 1.0) * of_templates
     mean = np.asarray(sample.label_weights @ sample.one_hot)
-    effects = _design_effects(sample, mean)
+    effects = _design_effects(sample, mean, base.target)
     of_labels, shared = _label_covariance(mean, sample, base.target, effects)
     if not np.isfinite(covariance).all():  # a bag of one instance or cluster
         return mean, of_labels
     c = mean
     for _ in range(_MOST_STEPS):
+        if sample.selection is None:
+            shared = _at_most(shared, covariance, of_labels)
         total = covariance + of_labels - 2.0 * shared
         gain = (covariance - shared) @ np.linalg.pinv(total, rcond=1e-10, hermitian=True)
         previous, c = c, np.asarray(centre + gain @ (mean - centre))
@@ -703,12 +819,13 @@ def combine(sample: LabelledSample, base: Estimate) -> tuple[Array, Array]:
     return c, np.asarray(covariance - gain @ (covariance - shared).T)
 
 
-def _design_effects(sample: LabelledSample, mean: Array) -> Array:
+def _design_effects(sample: LabelledSample, mean: Array, target: str) -> Array:
     """Return the design effects of the shares among labels, whose mean is known, (k,)."""
     influence = np.zeros((sample.size, len(mean)))
     w = sample.label_weights
     influence[sample.positions] = w[:, None] * (sample.one_hot - mean)
-    return sample.design_effect(influence, _variance(sample.one_hot, w) / sample.label_size)
+    independent = _variance(sample.one_hot, w) / sample.label_size
+    return sample.design_effect(influence, independent, target)
 
 
 def _label_covariance(
@@ -719,7 +836,8 @@ def _label_covariance(
     multinomial = np.diag(a) - np.outer(a, a)
     scale = np.sqrt(effects)
     of_labels = np.outer(scale, scale) * multinomial / sample.label_size
-    shared = np.zeros_like(multinomial)
+    scale = np.sqrt(np.maximum(effects - 1.0, 0.0) * sample.shared_clusters)
+    shared = np.outer(scale, scale) * multinomial / sample.label_size
     if sample.selection is not None:
         in_bag = multinomial / sample.bag_size
         if target == "population":
@@ -727,6 +845,14 @@ def _label_covariance(
         else:
             of_labels = of_labels - in_bag
     return of_labels, shared
+
+
+def _at_most(shared: Array, *covariances: Array) -> Array:
+    """Return the covariance of two estimates, none of whose variances it exceeds, (k, k)."""
+    known = np.diag(shared)
+    least = np.min([np.diag(each) for each in covariances], axis=0)
+    scale = np.sqrt(np.minimum(1.0, least / np.where(known > 0.0, known, 1.0)))
+    return np.asarray(np.outer(scale, scale) * shared)
 
 
 def label_shift_shares(
