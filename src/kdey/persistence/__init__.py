@@ -390,7 +390,9 @@ def _with_packed_arrays(classifier: Any) -> Any:
     """Return a classifier whose boosted trees have their nodes and bins in a few arrays.
 
     Boosted trees keep three small arrays per tree and one per feature, and each would become a file
-    of its own: reading thousands of them took most of the time of reading a model.
+    of its own: reading thousands of them took most of the time of reading a model. Their loss has a
+    compiled part without any data, to which scikit-learn before 1.8 gives a name that no file
+    should be trusted with (a module ``_loss``, wherever it is found): it is made again, too.
     """
     packed: dict[int, Any] = {}
     for _, part in _walk(classifier, None, set()):
@@ -401,6 +403,8 @@ def _with_packed_arrays(classifier: Any) -> Any:
                 packed[id(bounds)] = (np.concatenate(bounds), lengths)
         elif _is_boosted(part) and any(part._predictors):
             packed[id(part._predictors)] = _packed_trees(part._predictors)
+        elif _is_loss(part):
+            packed[id(part.closs)] = None
     return copy.deepcopy(classifier, packed) if packed else classifier
 
 
@@ -426,6 +430,8 @@ def _unpack_arrays(classifier: Any) -> None:
             part.bin_thresholds_ = _split(bounds, lengths)
         elif _is_boosted(part) and isinstance(part._predictors, tuple):
             part._predictors = _unpacked_trees(*map(np.asarray, part._predictors))
+        elif _is_loss(part):
+            part.closs = type(part)().closs
 
 
 def _unpacked_trees(
@@ -457,6 +463,12 @@ def _split(array: NDArray[Any], lengths: NDArray[Any]) -> list[NDArray[Any]]:
 
 def _is_boosted(part: Any) -> bool:
     return type(part).__name__ == "HistGradientBoostingClassifier" and hasattr(part, "_predictors")
+
+
+def _is_loss(part: Any) -> bool:
+    return type(part).__name__ in ("HalfBinomialLoss", "HalfMultinomialLoss") and hasattr(
+        part, "closs"
+    )
 
 
 def _is_bin_mapper(part: Any) -> bool:
