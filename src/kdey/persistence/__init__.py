@@ -401,7 +401,9 @@ def _with_packed_trees(classifier: Any, arrays: list[NDArray[Any]]) -> Any:
 
     Forests have three arrays and a dozen settings per tree, boosted trees three arrays per tree and
     one per feature, and each would become a file of its own: reading thousands of them took most of
-    the time of reading a model.
+    the time of reading a model. The loss of boosted trees has a compiled part without any data, to
+    which scikit-learn before 1.8 gives a name that no file should be trusted with (a module
+    ``_loss``, wherever it is found): it is made again, too.
     """
     packed: dict[int, Any] = {}
 
@@ -420,6 +422,8 @@ def _with_packed_trees(classifier: Any, arrays: list[NDArray[Any]]) -> Any:
         elif _is_forest(part) and _are_alike(part.estimators_):
             trees = part.estimators_
             packed[id(trees)] = trees[0], *number(*_packed_forest(trees))
+        elif _is_loss(part):
+            packed[id(part.closs)] = None
     return copy.deepcopy(classifier, packed) if packed else classifier
 
 
@@ -480,6 +484,8 @@ def _unpack_trees(classifier: Any, arrays: list[Any]) -> None:
             part._predictors = _unpacked_boosted(*take(part._predictors))
         elif _is_forest(part) and isinstance(part.estimators_, tuple):
             part.estimators_ = _unpacked_forest(part.estimators_[0], take(part.estimators_[1:]))
+        elif _is_loss(part):
+            part.closs = type(part)().closs
 
 
 def _unpacked_boosted(
@@ -537,6 +543,12 @@ def _is_forest(part: Any) -> bool:
 
 def _is_boosted(part: Any) -> bool:
     return type(part).__name__ == "HistGradientBoostingClassifier" and hasattr(part, "_predictors")
+
+
+def _is_loss(part: Any) -> bool:
+    return type(part).__name__ in ("HalfBinomialLoss", "HalfMultinomialLoss") and hasattr(
+        part, "closs"
+    )
 
 
 def _is_bin_mapper(part: Any) -> bool:
