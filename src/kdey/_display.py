@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from html import escape
 from operator import index
 from textwrap import dedent
+from types import FrameType
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -418,10 +419,29 @@ class Words(str):
 _MUTED: ContextVar[tuple[type[Warning], ...]] = ContextVar("muted", default=())
 
 
-def warn(message: str, category: type[Warning], stacklevel: int = 1) -> None:
-    """Issue a warning as ``warnings.warn`` does, unless ``category`` is muted in this thread."""
+def warn(message: str, category: type[Warning]) -> None:
+    """Issue a warning that points at the line that called kdey, however deep it arises.
+
+    Nothing is issued if ``category`` is muted in this thread.
+    """
     if not issubclass(category, _MUTED.get()):
-        warnings.warn(message, category, stacklevel=stacklevel + 1)
+        warnings.warn(message, category, stacklevel=_level_outside() + 1)
+
+
+#: Packages whose lines a warning of ours does not point at.
+_INSIDE = frozenset(("kdey", "sklearn", "joblib"))
+
+
+def _level_outside() -> int:
+    """Return how many calls above the caller of the caller the code of others begins."""
+    level, frame = 0, sys._getframe(2)
+    while frame.f_back is not None and _package(frame) in _INSIDE:
+        level, frame = level + 1, frame.f_back
+    return level + 1
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]
 
 
 @contextmanager

@@ -118,10 +118,10 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
         self.n_features_in_ = p.shape[1]
         if not self.converged_:
             message = f"{type(self).__name__} did not converge in {self.n_iter_} iterations"
-            warn(message, ConvergenceWarning, stacklevel=2)
+            warn(message, ConvergenceWarning)
         if self.loss_ <= SEPARABLE_LOSS:
             message = "posteriors separate the classes without error: calibrated ones are 0 or 1"
-            warn(message, SeparableWarning, stacklevel=2)
+            warn(message, SeparableWarning)
         return self
 
     def transform(self, P: ArrayLike) -> Array:

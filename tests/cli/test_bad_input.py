@@ -405,3 +405,39 @@ def test_a_warning_of_a_leak_names_the_option(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", table)
     result = run("fit", path, "--label", "kind", *FAST, "-o", tmp_path / "m.kdey")
     assert "leave out (--ignore leak) what was made from the label" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (
+            ("estimate", "m", "t", "--shrink-covers", "average-group"),
+            "--shrink-covers has no effect without --shrink or --shrink-within",
+        ),
+        (("estimate", "m", "t", "--believe", "labels"), "--believe has no effect without"),
+        (("estimate", "m", "t", "--level", 0.2, "--no-check-fit"), "--level has no effect without"),
+        (("report", "m", "t", "--figure-format", "png"), "--figure-format has no effect without"),
+        (("report", "m", "t", "--correction", "fdr"), "--correction has no effect without"),
+        (
+            ("audit", "t", "--decided", "a", "--human", "b", "--next", 9),
+            "--next has no effect without --next-rows",
+        ),
+        (("monitor", "--history", "h", "--above", "a=0.5"), "--above has no effect without MODEL"),
+        (("demo", "--tables", "d", "--bags", 9), "--bags has no effect with --tables"),
+    ],
+)
+def test_an_option_without_effect_is_refused(
+    command: tuple[Any, ...], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused(*command, says=(says,))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_option_with_effect_is_taken(model: Path, tmp_path: Path) -> None:
+    table = write(tmp_path / "t.csv", without(rows(60), "kind"))
+    for options in (["--shrink"], ["--shrink-within", "shop"]):
+        done = run("estimate", model, table, *options, "--shrink-covers", "average-group")
+        assert "no effect" not in done.stderr
+    done = run("estimate", model, table, "--level", 0.2)
+    assert done.exit_code == 0, done.stderr

@@ -120,6 +120,7 @@ def test_periods_of_a_column_and_a_page(model: Path, tmp_path: Path) -> None:
         (("{model}", "{table}", "--period", "1", "--above", "bad"), "CLASS=SHARE: got 'bad'"),
         (("{model}", "{table}", "--period", "1", "--above", "bad=2"), "between 0 and 1"),
         (("{model}", "{table}", "--period", "1", "--below", "odd=0.2"), "no class 'odd'"),
+        (("--no-check-fit",), "--check-fit has no effect without MODEL and TABLE"),
         ((), "No such file or directory"),
     ],
 )
@@ -128,7 +129,7 @@ def test_refusals_write_no_history(
 ) -> None:
     table = calm / "week-0.csv"
     filled = [text.format(model=model, table=table) for text in arguments]
-    result = run("monitor", *filled, "--history", tmp_path / "h.parquet", "--no-check-fit")
+    result = run("monitor", *filled, "--history", tmp_path / "h.parquet")
     assert result.exit_code == 2
     assert message in result.stderr
     assert not (tmp_path / "h.parquet").exists()

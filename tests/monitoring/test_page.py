@@ -28,7 +28,9 @@ def test_the_page_shows_alarms_bounds_and_periods(tmp_path: Path) -> None:
     marked = [d for d in re.findall(r'class="marks" d="([^"]*)"', page) if d]
     assert marked == ["M15 0V800", "M15 0V800M15 0V800"]
     assert [d for d in re.findall(r'class="bounds" d="([^"]*)"', page) if d] == ["M0 300H15"]
-    assert re.search(r'<a href="#classes-\d" data-label="eel">eel</a>: the share of “eel” has', page)
+    assert re.search(
+        r'<a href="#classes-\d" data-label="eel">eel</a>: the share of “eel” has', page
+    )
     assert "is at most 5.0\u00a0%" in page
     assert 'download="history.csv"' in page
 

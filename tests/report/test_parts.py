@@ -156,7 +156,8 @@ def test_groups_in_words() -> None:
     assert "1 of the 3 weeks needs another look (looks unlike the training examples)" in sentences
     sentences = told(make_report(rows, by=["week"]))
     assert (
-        "2026-01-19, 2026-01-05: the largest difference, in “a”, 80.0 % (75.0 % to 85.0 %) against" in sentences
+        "2026-01-19, 2026-01-05: the largest difference, in “a”, 80.0 % (75.0 % to 85.0 %) against"
+        in sentences
     )
     assert "1 of the 3 groups needs another look" in sentences
     assert listed(["a"]) == "a"

@@ -87,6 +87,23 @@ def test_a_frame_may_be_fitted_without_a_schema() -> None:
         assert_array_equal(method.predict(frame.to_pandas()), method.predict(frame))
 
 
+def test_warnings_point_at_the_line_of_the_user(fitted: Any) -> None:
+    frame = table().with_columns(id=pl.int_range(150)).drop("kind")
+    method = kdey.PACC(make_pipeline(TableFeatures(), _OneHot()), random_state=0)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", TableWarning)
+        method.fit(frame, table()["kind"].to_numpy())
+        again = clone(method).set_params(cv=2)
+        again.fit(frame, table()["kind"].to_numpy())
+        shouted = table(60, seed=1).with_columns(pl.col("colour").str.to_uppercase())
+        for ask in (fitted.predict, fitted.estimate, fitted.predict_groups):
+            ask(shouted)
+        fitted.predict_groups(shouted, by="colour")
+    told = [one for one in told if one.category is TableWarning]
+    assert len(told) >= 7
+    assert {one.filename for one in told} == {__file__}
+
+
 class _OneHot(LogisticRegression):
     """A logistic regression of the codes."""
 

@@ -26,6 +26,7 @@ from kdey.cli.terminal import (
     drawn_table,
     guarded,
     output_options,
+    refuse_idle,
     say,
 )
 
@@ -59,6 +60,7 @@ def demo(bags: int, seed: int, tables: Path | None) -> None:
     if tables is None:
         run_demo(n_bags=bags, seed=seed)
     else:
+        refuse_idle(["bags", "seed"], "with --tables")
         _write_tables(tables)
 
 

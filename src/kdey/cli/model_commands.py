@@ -38,6 +38,7 @@ from kdey.cli.terminal import (
     guarded,
     output_options,
     printable,
+    refuse_idle,
     say,
 )
 
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
     from kdey.tables.sources import TableSource
 
 
+#: Options of ``kdey monitor`` that do something to a history without a new table.
+_WITHOUT_TABLE = frozenset(("history", "undo", "page", "metrics", "output", "format", "digits"))
 #: Groups or findings that are named on standard error; the table has all of them.
 _MOST_NAMED = 5
 
@@ -333,6 +336,8 @@ def report(model: str, table: str, **options: Any) -> None:
     """
     from kdey._display import count_of
 
+    if comparison_side(options["against"]) is None:
+        refuse_idle(["correction"], "without --against")
     check_outputs((model, table), (options["output"], "page"))
     if options["figures"] is not None:
         from kdey.plots.style import pyplot
@@ -442,6 +447,8 @@ def monitor(model: str | None, table: str | None, **options: Any) -> None:
         raise click.UsageError("MODEL and TABLE belong together: give both, or none")
     if model is not None and options["undo"] is not None:
         raise click.UsageError("--undo takes no MODEL and TABLE")
+    if model is None:
+        refuse_idle(options.keys() - _WITHOUT_TABLE, "without MODEL and TABLE")
     alarms = _look(options) if model is None or table is None else _add(model, table, options)
     deliver(_alarm_table(alarms), options["format"], options["output"], options["digits"])
     for alarm in alarms:

@@ -47,6 +47,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -305,6 +306,10 @@ def guarded(command: Command) -> Command:
     def run(*args: Any, debug: bool, **options: Any) -> Any:
         with warnings_as_lines(say):
             try:
+                for name, others in _NEEDS.items():
+                    if not any(options.get(other, True) for other in others):
+                        wanted = " or ".join(f"--{other.replace('_', '-')}" for other in others)
+                        refuse_idle([name], f"without {wanted}")
                 return command(*args, **options)
             except USER_ERRORS as error:
                 if debug:
@@ -312,6 +317,25 @@ def guarded(command: Command) -> Command:
                 raise InputError(printable(refusal(error).message)) from error
 
     return run  # type: ignore[return-value]
+
+
+#: Options that change how another one works, and would be ignored without it.
+_NEEDS = {
+    "shrink_covers": ("shrink", "shrink_within"),
+    "believe": ("labelled",),
+    "level": ("check_fit",),
+    "figure_formats": ("figures",),
+    "n_next": ("next_rows",),
+}
+
+
+def refuse_idle(names: Iterable[str], why: str) -> None:
+    """Raise click.UsageError where one of these options was given, which would do nothing."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if option.name in names and source is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option.opts[-1]} has no effect {why}")
 
 
 def say(line: str) -> None:

@@ -295,7 +295,6 @@ def warn_single(training: TrainingDensities, classes: NDArray[Any]) -> None:
             "show how its instances vary: statements about this class are guesses. Add labelled "
             "instances of it",
             UserWarning,
-            stacklevel=3,
         )
 
 

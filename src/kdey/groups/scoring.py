@@ -8,7 +8,6 @@ missing values are left out and counted.
 from __future__ import annotations
 
 import sys
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
-from kdey._display import count_of
+from kdey._display import count_of, warn
 from kdey._fingerprints import Hashes, row_hashes, text_hashes
 from kdey.bags import Array, Indices
 from kdey.classifiers import one_hot
@@ -235,11 +234,10 @@ class TableScorer:
         request = self.request
         known = () if self.scores else set(self._needed or ())
         for name in filter(known.__contains__, request.names):
-            warnings.warn(
+            warn(
                 f"groups are made by {name!r}, which is a feature of the model: no group can look "
                 f"as training did. Fit without that column (roles={{{name!r}: 'ignored'}})",
                 TableWarning,
-                stacklevel=2,
             )
         require_names(present, request.names, "key column")
         if request.options.key is not None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import tempfile
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -17,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey._display import warn
 from kdey._fingerprints import Hashes
 from kdey.bags import Array, Indices
 from kdey.tables import (
@@ -473,11 +473,10 @@ def _warn_of_look_alikes(names: Sequence[str], keys: Sequence[Sequence[Any]]) ->
     for place, name in enumerate(names):
         texts = {key[place] for key in keys if isinstance(key[place], str)}
         for alike in look_alikes(sorted(texts)):
-            warnings.warn(
+            warn(
                 f"column {name!r}: {' and '.join(map(repr, alike))} are {len(alike)} groups, "
                 "which differ in characters that are not seen: if they are one, write it alike",
                 TableWarning,
-                stacklevel=3,
             )
 
 

@@ -434,4 +434,4 @@ def widen_unsupported(
 
 
 def _warn(message: str) -> None:
-    warn(message, IntervalWarning, stacklevel=6)
+    warn(message, IntervalWarning)

@@ -287,7 +287,6 @@ def warn_stalled(solution: Solution, solvable: NDArray[np.bool_], tol: float) ->
             f"{int(stalled.sum())} bag(s) did not reach a gap of {tol:g} (largest "
             f"{np.max(solution.gap[stalled]):.3g}); raise max_iter or tol",
             ConvergenceWarning,
-            stacklevel=3,
         )
     return solution
 
@@ -298,7 +297,6 @@ def warn_uninformative(count: int, why: str) -> None:
         f"{count} bag(s) carry no information ({why}): the uniform prevalence is returned for "
         "them, with converged=False and gap=NaN",
         ConvergenceWarning,
-        stacklevel=3,
     )
 
 

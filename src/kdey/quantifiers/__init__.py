@@ -473,10 +473,10 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
 
             note = repeated_ids_note(X)
             if note:
-                warn(note, RepeatedIdsWarning, stacklevel=4)
+                warn(note, RepeatedIdsWarning)
         reader, X, schema = self._read_training(X)
         self._remember_features(X)
-        codes, classes = self._labels(y, stacklevel=5)
+        codes, classes = self._labels(y)
         check_consistent_length(X, codes)
         self._warn_of_label_columns(X, schema, codes)
         if reader is not self:  # the classifier now knows the table

@@ -586,19 +586,19 @@ class BaseQuantifier(BaseEstimator):
         )
 
     def _labels(
-        self, y: ArrayLike, classes: ArrayLike | None = None, stacklevel: int = 4
+        self, y: ArrayLike, classes: ArrayLike | None = None
     ) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """Return labels as codes, and the classes; warns of few labels and of similar ones."""
         codes, known = training_labels(y, classes)
         self._check_n_classes(len(known))
         note = few_labels_note(known, np.bincount(codes, minlength=len(known)))
         if note is not None:
-            warn(note, FewLabelsWarning, stacklevel=stacklevel)
+            warn(note, FewLabelsWarning)
         if known.dtype.kind == "U":
             from kdey.tables.schema import similar_labels  # slow to import
 
             for sentence in similar_labels(known):
-                warn(f"labels: {sentence}", UserWarning, stacklevel=stacklevel)
+                warn(f"labels: {sentence}", UserWarning)
         return codes, known
 
     def _warn_of_label_columns(
@@ -610,7 +610,7 @@ class BaseQuantifier(BaseEstimator):
             return
         note = label_columns_note(names, X, codes)
         if note is not None:
-            warn(note, LabelColumnWarning, stacklevel=5)
+            warn(note, LabelColumnWarning)
 
     def _check_n_classes(self, k: int) -> None:
         """Raise ValueError if the method does not handle ``k`` classes."""

@@ -261,7 +261,6 @@ class OneAgainstRest(Combination):
             warn(
                 f"every class came out as absent in {empty.sum()} bags; their estimate is uniform",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         return combined_solution(prevalence, parts, ~empty)
 

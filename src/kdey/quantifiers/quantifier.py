@@ -180,7 +180,6 @@ class Quantifier(AggregativeQuantifier):
                 f"{len(codes):,} training instances: a random sample of {len(rows):,} is used, "
                 "beyond which memory and time grow and estimates hardly change",
                 MemberWarning,
-                stacklevel=3,
             )
             X, codes = take_rows(X, rows), codes[rows]
             sample_weight, drawn, strata = (

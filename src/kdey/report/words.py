@@ -575,7 +575,8 @@ def _spread(table: GroupTable, explorer: Explorer, focus: str | None) -> list[Hi
     places = [table.groups.index(group) for group in reversed(ends[name])]
     spans = [_with_span(table.groups[place].by_class[name]) for place in places]
     links = {explorer.rows[place]: explorer.link(place) for place in places}
-    return [Highlight(f"the largest difference, in “{name}”, {spans[0]} against {spans[1]}.", links, name)]
+    text = f"the largest difference, in “{name}”, {spans[0]} against {spans[1]}."
+    return [Highlight(text, links, name)]
 
 
 def _gap(least: ClassRow, most: ClassRow) -> float:

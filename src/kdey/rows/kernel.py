@@ -235,7 +235,6 @@ def _warn_extreme_bandwidth(bandwidth: float, points: Floats, offsets: NDArray[n
             f"({spread:.3g}): all class densities look alike and the estimate says little. "
             "A smaller bandwidth would help, or a classifier whose posteriors vary more.",
             BandwidthWarning,
-            stacklevel=2,
         )
         return
     nearest = median_nearest(points)
@@ -245,7 +244,6 @@ def _warn_extreme_bandwidth(bandwidth: float, points: Floats, offsets: NDArray[n
             f"neighbouring training posteriors ({nearest:.3g}): the densities shrink to nearest "
             "neighbours. A larger bandwidth would help, or more training instances.",
             BandwidthWarning,
-            stacklevel=2,
         )
 
 

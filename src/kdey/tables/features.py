@@ -10,7 +10,6 @@ TF-IDF weights of words.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Self, TypeAlias
 
@@ -22,6 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from kdey._display import warn
 from kdey.status import MOST_UNSEEN
 from kdey.tables.schema import (
     BEYOND,
@@ -126,7 +126,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "schema_")
         encoded = self.schema_.encode(X)
         _refuse_missing(encoded)
-        warn_of_unseen_values(encoded.findings, stacklevel=4)
+        warn_of_unseen_values(encoded.findings)
         return encoded
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
@@ -193,12 +193,12 @@ def _refuse_missing(encoded: EncodedTable) -> None:
             )
 
 
-def warn_of_unseen_values(findings: Sequence[Finding], stacklevel: int = 2) -> None:
+def warn_of_unseen_values(findings: Sequence[Finding]) -> None:
     """Warn of values that training lacks, once for all columns that are used, and all others."""
     for what in _UNSEEN_NOTES:
         note = unseen_values_note(findings, what)
         if note is not None:
-            warnings.warn(note, TableWarning, stacklevel=stacklevel + 1)
+            warn(note, TableWarning)
 
 
 def unseen_values_note(findings: Iterable[Finding], what: str = UNSEEN) -> str | None:
@@ -218,11 +218,10 @@ def unseen_values_note(findings: Iterable[Finding], what: str = UNSEEN) -> str |
 def _warn_of_columns_left_out(schema: TableSchema) -> None:
     left_out = [f"{c.name!r} ({c.reason})" for c in schema.with_role("id", "ignored")]
     if left_out:
-        warnings.warn(
+        warn(
             f"columns that are not used as features: {', '.join(left_out)}; used are "
             f"{', '.join(schema.feature_names[:20])}{', ...' * (len(schema.feature_names) > 20)}",
             TableWarning,
-            stacklevel=3,
         )
 
 
