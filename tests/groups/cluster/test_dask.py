@@ -105,19 +105,19 @@ def from_parts(*parts: pd.DataFrame):
 
 
 def test_counts_of_groups_are_added_up_on_the_workers(monkeypatch) -> None:
-    """All groups lie in all partitions, and this process would get each as often."""
+    """All groups may lie in all partitions, and this process would get each as often."""
     received = []
     collect = cluster.Dask.collect
     monkeypatch.setattr(
         cluster.Dask, "collect", lambda *asked: received.append(collect(*asked)) or received[-1]
     )
-    frame = pd.concat([FRAME] * 40)
-    table = dd.from_pandas(frame.reset_index(drop=True), npartitions=40)
+    frame = pd.concat([FRAME.sort_values("group", ascending=False), *[FRAME] * 10])
+    table = dd.from_pandas(frame.reset_index(drop=True), npartitions=33)
     found = cluster.ClusterTable.of(
         table, fitted(PACC()).model_, Request.of("group", scores=SCORES)
     )
     assert [len(parts) for parts in received] == [3]
-    assert all(len(part) == 8 for part in received[0])
+    assert all(len(part) <= 8 for part in received[0])
     expected = frame.groupby("group", sort=False).size()  # in the order in which groups come
     assert found.key_rows["group"].to_list() == expected.index.tolist()
     assert found.counts.tolist() == expected.tolist()
