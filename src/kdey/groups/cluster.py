@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: Results of partitions that workers make one of, before these come to this process.
+TOGETHER = 16
 #: Bytes of scores of a bucket of groups that is answered at once.
 BUCKET = 1 << 26
 _COUNTS = ("sizes", "missing", "unseen")
@@ -86,8 +89,17 @@ class Cluster:
         present = set(self._frame.columns)
         return self._frame[[name for name in columns if name in present]]
 
-    def collect(self, task: Callable[[Any], Any], columns: Sequence[str] | None) -> list[Any]:
-        """Return what a task makes of each partition, in this process."""
+    def collect(
+        self,
+        task: Callable[[Any], Any],
+        columns: Sequence[str] | None,
+        join: Callable[[Sequence[Any]], Any] | None = None,
+    ) -> list[Any]:
+        """Return what a task makes of each partition, in this process.
+
+        With ``join`` workers make one of up to ``TOGETHER`` of them, again and again, until no more
+        than that are left; their order stays.
+        """
         raise NotImplementedError
 
     def shuffle(
@@ -139,7 +151,8 @@ class ClusterTable:
             frame = nw.from_native(_concat(times), eager_only=True)
             scorer = replace(scorer, request=request.with_time_format([frame]))
         names = list(request.names) or cluster.columns[:1]
-        parts = cluster.collect(partial(_count_groups, scorer), names)
+        task = partial(_count_groups, scorer)
+        parts = cluster.collect(task, names, partial(_added, request.names))
         keys, key_rows, counts = _numbered(parts, request.names)
         ids = _ids_of(keys)
         if len(np.unique(ids)) < len(ids):
@@ -247,20 +260,12 @@ def _numbered(
     parts: Sequence[pd.DataFrame], names: tuple[str, ...]
 ) -> tuple[GroupKeys, Any, Indices]:
     """Return the groups that partitions have, their keys, and their numbers of rows."""
-    import narwhals as nw
-
-    keys, frames = GroupKeys(names), [part for part in parts if len(part)]
-    if not frames:
+    if not any(map(len, parts)):
         raise ValueError("frame has no rows")
-    rows, counts = [], np.zeros(0, dtype=np.int64)
-    for frame in frames:
-        table = nw.from_native(frame, eager_only=True)
-        known = len(keys)
-        numbers = keys.encode([table[name] for name in names], len(table))
-        rows.append(frame[list(names)][numbers >= known])
-        counts = np.concatenate([counts, np.zeros(len(keys) - known, dtype=np.int64)])
-        np.add.at(counts, numbers, frame[_COUNT].to_numpy())
-    return keys, nw.from_native(_concat(rows), eager_only=True), counts
+    whole, keys = _added(names, parts), GroupKeys(names)
+    table = _table(whole)
+    keys.encode([table[name] for name in names], len(table))
+    return keys, table.select(*names), whole[_COUNT].to_numpy(dtype=np.int64)
 
 
 def _ids_of(keys: GroupKeys) -> Indices:
@@ -309,6 +314,18 @@ def _count_groups(scorer: TableScorer, frame: pd.DataFrame) -> pd.DataFrame:
     found, first, counts = np.unique(codes, return_index=True, return_counts=True)
     made: pd.DataFrame = keys.to_native().iloc[first].reset_index(drop=True)
     return made.assign(**{_COUNT: counts}) if len(found) else made.assign(**{_COUNT: []})
+
+
+def _added(names: tuple[str, ...], parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the groups of several partitions, each once, as :func:`_count_groups` returns them."""
+    keys, rows, counts = GroupKeys(names), [], np.zeros(0, dtype=np.int64)
+    for frame in [part for part in parts if len(part)] or parts[:1]:
+        table, known = _table(frame), len(keys)
+        numbers = keys.encode([table[name] for name in names], len(table))
+        rows.append(frame[numbers >= known])
+        counts = np.concatenate([counts, np.zeros(len(keys) - known, dtype=np.int64)])
+        np.add.at(counts, numbers, frame[_COUNT].to_numpy(dtype=np.int64))
+    return _concat(rows).assign(**{_COUNT: counts})
 
 
 def _count_usable(scorer: TableScorer, frame: pd.DataFrame) -> pd.DataFrame:
@@ -490,14 +507,22 @@ class Dask(Cluster):
         """Number of partitions."""
         return int(self._frame.npartitions)
 
-    def collect(self, task: Callable[[Any], Any], columns: Sequence[str] | None) -> list[Any]:
-        """Return what a task makes of each partition, in this process."""
+    def collect(
+        self,
+        task: Callable[[Any], Any],
+        columns: Sequence[str] | None,
+        join: Callable[[Sequence[Any]], Any] | None = None,
+    ) -> list[Any]:
+        """Return what a task makes of each partition, in this process, some joined on workers."""
         from dask.delayed import delayed
 
         shared = delayed(task, traverse=False)
         run = delayed(_run_numbered, pure=False, traverse=False)
-        parts = self._picked(columns).to_delayed()
-        return _computed([run(part, shared, i) for i, part in enumerate(parts)])
+        made = [run(part, shared, i) for i, part in enumerate(self._picked(columns).to_delayed())]
+        while join is not None and len(made) > TOGETHER:
+            runs = range(0, len(made), TOGETHER)
+            made = [delayed(join, pure=False)(made[i : i + TOGETHER]) for i in runs]
+        return _computed(made)
 
     def shuffle(
         self,
@@ -555,10 +580,23 @@ class Spark(Cluster):
         """Number of partitions."""
         return int(self._frame.rdd.getNumPartitions())
 
-    def collect(self, task: Callable[[Any], Any], columns: Sequence[str] | None) -> list[Any]:
-        """Return what a task makes of each batch of a partition, in this process."""
-        made = self._picked(columns).mapInPandas(_pickled(task), "made binary").collect()
-        return [pickle.loads(row["made"]) for row in made]
+    def collect(
+        self,
+        task: Callable[[Any], Any],
+        columns: Sequence[str] | None,
+        join: Callable[[Sequence[Any]], Any] | None = None,
+    ) -> list[Any]:
+        """Return what a task makes of each batch of a partition, in this process.
+
+        With ``join`` it is one of each partition, or of several.
+        """
+        schema, left = "number bigint, made binary", self.n_partitions
+        made = self._picked(columns).mapInPandas(_pickled(task, join), schema)
+        while join is not None and left > TOGETHER:
+            runs = made.selectExpr(f"number div {TOGETHER} as run", "*").groupBy("run")
+            made, left = runs.applyInPandas(_joined(join), schema), math.ceil(left / TOGETHER)
+        rows = sorted(made.collect(), key=itemgetter("number"))
+        return [pickle.loads(row["made"]) for row in rows]
 
     def shuffle(
         self,
@@ -575,14 +613,41 @@ class Spark(Cluster):
         return [pickle.loads(row["made"]) for row in made]
 
 
-def _pickled(task: Any) -> Any:
-    """Return the function that Spark runs: batches of a partition in, one pickled result each."""
+def _pickled(task: Any, join: Any) -> Any:
+    """Return the function that Spark runs: batches of a partition in, pickled results out.
+
+    Each has the number of its partition. There is one for each batch or, with ``join``, one in all.
+    """
 
     def run(frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         import pandas as pd
+        from pyspark import TaskContext
 
-        for frame in frames:
-            yield pd.DataFrame({"made": [pickle.dumps(task(frame))]})
+        number, made = TaskContext.get().partitionId(), map(task, frames)
+        for part in made if join is None else _all_joined(join, made):
+            yield pd.DataFrame({"number": [number], "made": [pickle.dumps(part)]})
+
+    return run
+
+
+def _all_joined(join: Any, parts: Iterator[Any]) -> list[Any]:
+    """Return one of all parts, of which a few are held at a time; none of none."""
+    held: list[Any] = []
+    for part in parts:
+        held.append(part)
+        if len(held) == TOGETHER:
+            held = [join(held)]
+    return [join(held)] if held else []
+
+
+def _joined(join: Any) -> Any:
+    """Return the function that Spark runs on results of several partitions."""
+
+    def run(frame: pd.DataFrame) -> pd.DataFrame:
+        import pandas as pd
+
+        parts = [pickle.loads(part) for part in frame.sort_values("number")["made"]]
+        return pd.DataFrame({"number": frame["run"][:1], "made": [pickle.dumps(join(parts))]})
 
     return run
 

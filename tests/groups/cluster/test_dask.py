@@ -11,6 +11,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from kdey import EMQ, PACC, PCC, DMx, KDEyCS, KDEyML, Options
+from kdey.groups import cluster
+from kdey.groups.request import Request
 from kdey.options import IntervalWarning
 from tests.groups.cluster.frames import SCORES, K, assert_same, make_frame
 
@@ -100,6 +102,25 @@ def test_bootstrap_limits_do_not_depend_on_the_partitions() -> None:
 def from_parts(*parts: pd.DataFrame):
     made = [dask.delayed(part) for part in parts]
     return dd.from_delayed(made, meta=parts[0].iloc[:0], verify_meta=False)
+
+
+def test_counts_of_groups_are_added_up_on_the_workers(monkeypatch) -> None:
+    """All groups may lie in all partitions, and this process would get each as often."""
+    received = []
+    collect = cluster.Dask.collect
+    monkeypatch.setattr(
+        cluster.Dask, "collect", lambda *asked: received.append(collect(*asked)) or received[-1]
+    )
+    frame = pd.concat([FRAME.sort_values("group", ascending=False), *[FRAME] * 10])
+    table = dd.from_pandas(frame.reset_index(drop=True), npartitions=33)
+    found = cluster.ClusterTable.of(
+        table, fitted(PACC()).model_, Request.of("group", scores=SCORES)
+    )
+    assert [len(parts) for parts in received] == [3]
+    assert all(len(part) <= 8 for part in received[0])
+    expected = frame.groupby("group", sort=False).size()  # in the order in which groups come
+    assert found.key_rows["group"].to_list() == expected.index.tolist()
+    assert found.counts.tolist() == expected.tolist()
 
 
 def test_empty_partitions() -> None:

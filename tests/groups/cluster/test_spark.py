@@ -8,6 +8,7 @@ import warnings
 import pytest
 
 from kdey import PACC, KDEyML
+from kdey.groups import cluster
 from tests.groups.cluster.frames import SCORES, assert_same, make_frame
 
 CASE, FRAME = make_frame(1)
@@ -17,6 +18,7 @@ CASE, FRAME = make_frame(1)
 def test_spark_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setattr(cluster, "TOGETHER", 2)  # counts of groups are added up twice on workers
     from pyspark.sql import SparkSession
 
     with warnings.catch_warnings():
@@ -28,7 +30,7 @@ def test_spark_itself(monkeypatch: pytest.MonkeyPatch) -> None:
             .getOrCreate()
         )
         try:
-            table = spark.createDataFrame(FRAME[[*SCORES, "group", "row"]]).repartition(2)
+            table = spark.createDataFrame(FRAME[[*SCORES, "group", "row"]]).repartition(5)
             for q in (KDEyML(bandwidth=0.1), PACC()):
                 q.fit_posteriors(CASE.training, CASE.labels)
                 made = q.predict_groups(table, "group", scores=SCORES).to_frame()
