@@ -81,7 +81,7 @@ def _write_tables(folder: Path) -> None:
         f"  kdey report {_word(model)} {_word(new)} --by supplier --time day --every 1mo "
         f"-o {_word(page)}\n"
         "What are the labels of a judge worth? Try:\n"
-        f"  kdey audit {_word(judged)} --decided sieve --human expert"
+        f"  kdey audit {_word(judged)} --decided camera,sieve --human expert"
     )
 
 
