@@ -202,13 +202,14 @@ release-check: $(SETUP)
 release-run: $(SETUP)
 	$(BIN)/python scripts/release_run.py $(if $(ONLY),--only $(ONLY))
 
-# The versions that .ci/run installs; and what is known against them (needs a network).
+# The versions that .ci/run installs; and what is known against them. Without `--strict` packages
+# that the index of advisories could not be asked about would pass.
 lock: $(SETUP)
 	$(BIN)/python scripts/lock.py
 
 audit: $(SETUP)
 	$(BIN)/python -m pip install --quiet pip-audit
-	$(BIN)/python -m pip_audit --no-deps --requirement .ci/constraints.txt
+	$(BIN)/python -m pip_audit --strict --no-deps --requirement .ci/constraints.txt
 
 # The native core and the file readers fuzzed, a minute for each target (needs Clang, see
 # fuzz/README.md); the core's tests under sanitizers.

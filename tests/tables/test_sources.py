@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -191,7 +192,7 @@ def own_type(_: Path) -> pa.RecordBatchReader:
 
 def adbc_cursor(folder: Path) -> Any:
     dbapi = pytest.importorskip("adbc_driver_sqlite.dbapi")
-    with sqlite3.connect(folder / "rows.db") as database:
+    with closing(sqlite3.connect(folder / "rows.db")) as database, database:  # which commits
         names = ", ".join(ROWS.columns)
         database.execute(f"create table sales ({names})")
         records = ROWS.with_columns(pl.col("day").cast(pl.String)).rows()
