@@ -42,7 +42,7 @@ GATES = {
 }
 #: The lines by which programs say how it went; the last one is kept, or the last one of all.
 CLOSING = re.compile(
-    r"passed|failed|killed|findings|faults|in order|vulnerabilit|the same|\"flat\"|^red:"
+    r"passed|failed|killed|findings|faults|in order|vulnerabilities|the same|\"flat\"|^red:"
 )
 
 
