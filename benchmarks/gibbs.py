@@ -179,6 +179,16 @@ def table() -> None:
     names = ["rows", "training", "target", "interval", f"coverage ({CONFIDENCE:.0%})", "mean width"]
     names += ["bags"]
     print(markdown(names, rows))
+    for target in ("population", "bag"):
+        own = [
+            (float(line["covered"]), float(line["error"]))
+            for line in read_summary(SUMMARY)
+            if line["rows"] in SCORED and line["target"] == target
+        ]
+        if own:
+            covered, errors = np.array(own).T
+            error = np.sqrt((errors**2).sum()) / len(own)
+            print(f"\nmean of real sets, {target}: {covered.mean():.3f} ± {error:.3f}")
 
 
 def main() -> None:
