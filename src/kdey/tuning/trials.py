@@ -60,7 +60,7 @@ N_PARTS = 5
 #: Fewer bags suffice if there are few rows, which then limit the accuracy, and if there are many
 #: classes, because each bag has many prevalences and costs more.
 _ROWS_PER_BAG, _BAGS_OF_FEW_ROWS = 4, 50
-_BAGS_TIMES_CLASSES, _LEAST_BAGS = 4000, 20
+_BAGS_TIMES_CLASSES, _LEAST_BAGS = 4000, 5
 #: Why nothing can be learnt without hold-outs.
 NO_HOLD_OUTS = "no two classes have instances in more than one fold"
 #: Total number of distinct rows in all pools.
