@@ -69,6 +69,8 @@ _CELLS, _MEANS, _CONCENTRATIONS = 200, 21, 12
 _BY_ROWS = 0.3
 #: Instances by which the spread of rows is the common one; smallest distance of a class.
 _SPREAD_ROWS, _SMALLEST = 10.0, 1e-6
+#: Variance below which means of equal rows differ by rounding alone.
+_ROUNDING = 1e-20
 #: Shares of the error that may lie above an accepted estimate, and scores at which they are tried.
 _SPLITS, _SCORES = np.linspace(0.02, 0.98, 49), np.linspace(3.2, -3.2, 81)
 #: Numbers per array of a chunk of groups, which bounds the memory.
@@ -278,7 +280,9 @@ def row_ends(
     centre = (means - base) / slope
     quantiles = -ndtri(np.minimum(tail * np.array(LEVELS), 0.49))
     ends = [(centre - q * error, centre + q * error) for q in quantiles]
-    return SeparateEnds.of(centre, ends, tail)
+    made = SeparateEnds.of(centre, ends, tail)
+    # Rows beyond those of every class are no sign of a share that others do not have.
+    return replace(made, shares=np.clip(made.shares, 0.0, 1.0))
 
 
 def go_with_size(values: Array, sizes: Indices) -> bool:
@@ -291,7 +295,7 @@ def go_with_size(values: Array, sizes: Indices) -> bool:
         return False  # all groups have one size
     moved = halves[0].mean(axis=0) - halves[1].mean(axis=0)
     variance = sum(half.var(axis=0, ddof=1) / len(half) for half in halves)
-    scores = np.abs(moved) / np.sqrt(np.maximum(variance, np.finfo(np.float64).tiny))
+    scores = np.abs(moved) / np.sqrt(np.maximum(variance, _ROUNDING))
     # Both shares of two classes are one test.
     return bool(2.0 * ndtr(-scores.max()) * max(len(moved) - 1, 1) < _SIZE_LEVEL)
 
