@@ -296,17 +296,20 @@ def estimate_labelled_bags(
     rows = model.row_map(points, n_threads)
     predictor = LabelPredictor.of(model, points, rows, n_threads)
     bases, solutions = _solve(model, points, rows, samples, options, n_threads)
-    of_bags = _of_bags(model, points, rows, samples, options, n_threads)
+    bag, of_bags = replace(options, target="bag"), None
+    if options.target == "population" and any(sample.unseen < 1.0 for sample in samples):
+        of_bags = _solve(model, points, rows, samples, bag, n_threads)
     results = []
     for number, (run, sample) in enumerate(zip(runs, samples, strict=True)):
         base, solution = bases[number], solutions[number]
-        f, moments, shift_test = None, None, None
+        shift_test = None
         draw: tuple[float | None, str] = None, SCORES
-        if predictor is not None:
-            f, moments = predictor.predict(run, solution.prevalence[0], sample.bag_size)
+        f, moments = _predictions(predictor, run, solution, sample)
         shares, notes = _shares(sample, base, solution, f, groups, options)
-        if number in of_bags:
-            known = _shares_of_bag(sample, *of_bags[number], predictor, run, groups, options)
+        if of_bags is not None and sample.unseen < 1.0:
+            base_of_bag, whole = of_bags[0][number], of_bags[1][number]
+            predicted, _ = _predictions(predictor, run, whole, sample)
+            known, _ = _shares(sample, base_of_bag, whole, predicted, groups, bag)
             shares = {
                 way: one.of_finite_population(known[way], sample.unseen)
                 for way, one in shares.items()
@@ -365,37 +368,13 @@ def _solve(
     return bases, solutions
 
 
-def _of_bags(
-    model: Model,
-    points: NDArray[Any],
-    rows: Rows,
-    samples: Sequence[LabelledSample],
-    options: Options,
-    n_threads: int,
-) -> dict[int, tuple[Estimate | None, Solution]]:
-    """Return what :func:`_solve` has of the bags themselves, if they are parts of populations."""
-    finite = [number for number, sample in enumerate(samples) if sample.unseen < 1.0]
-    if not finite or options.target == "bag":
-        return {}
-    bag = replace(options, target="bag")
-    bases, solutions = _solve(model, points, rows, samples, bag, n_threads)
-    return {number: (bases[number], solutions[number]) for number in finite}
-
-
-def _shares_of_bag(
-    sample: LabelledSample,
-    base: Estimate | None,
-    solution: Solution,
-    predictor: LabelPredictor | None,
-    run: slice,
-    groups: Merging,
-    options: Options,
-) -> dict[str, Shares]:
-    """Return the shares of the bag itself that each way gives, by predictions of its own."""
-    f = None
-    if predictor is not None:
-        f, _ = predictor.predict(run, solution.prevalence[0], sample.bag_size)
-    return _shares(sample, base, solution, f, groups, replace(options, target="bag"))[0]
+def _predictions(
+    predictor: LabelPredictor | None, run: slice, solution: Solution, sample: LabelledSample
+) -> tuple[Array | None, ClassMoments | None]:
+    """Return predictions adapted to a solution, and their moments, if a method makes any."""
+    if predictor is None:
+        return None, None
+    return predictor.predict(run, solution.prevalence[0], sample.bag_size)
 
 
 def _shares(

@@ -51,18 +51,19 @@ the labels far too much where this estimate is wrong: a class that it calls abse
 without variance. The variance of the templates within :math:`V_U` counts twice: with redrawn
 training sets it was up to 1.8 times that of means of independent instances (decision 20).
 
-**Strata and finite populations.** The error of each estimate is that of the labels as a draw of the
-bag, and that of the bag as a draw of the population *as if all of its rows had labels*. Only the
-second one is less within strata, and ends where all of the population has been drawn. The
-linearised variance within strata of what the rows of the bag add, those without a label zero to
-labels alone, is right for both: products of rows of one stratum, by which it is less, are found
-among the labels as often as in the bag. With a share f of the population in the bag the variance is
-:math:`(1 - f) V_P + f V_B`, with V_P that of an unbounded population and V_B that of this very bag:
-of labels alone :math:`1 - n / N` times that of n draws, with N the rows of the population.
-
 Methods without a likelihood use this c as their estimate. If instances were chosen with unequal
 probabilities, the unlabelled ones are no random part of the bag: the moment estimate is then that
 of all instances, which is correlated with the labels.
+
+**Strata and finite populations.** The error of each estimate is that of the labels as a draw of the
+bag, and that of the bag as a draw of the population *as if all of its rows had labels*. Only the
+second one is less within strata, and ends where all of the population has been drawn. The
+linearised variance within strata of what all rows of the bag add (for labels alone, those without
+a label add zero) is right for both: strata make it less by products of rows of one stratum, and
+such pairs are as frequent among the labels as in the bag. With a share f of the population in the
+bag the variance is :math:`(1 - f) V_P + f V_B`, with V_P that of an unbounded population and V_B
+that of this very bag: for labels alone :math:`1 - n / N` times that of n draws, with N the rows of
+the population.
 """
 
 from __future__ import annotations
@@ -238,7 +239,7 @@ class LabelledSample:
 
     @cached_property
     def _labelled_whole(self) -> float:
-        """Whether clusters were labelled as a whole, 1, or rows in all of them alike, 0."""
+        """How far clusters were labelled as a whole: 1, or 0 for rows in all of them alike."""
         rest = 1.0 - self.labelled_mass
         if self.clusters is None or rest <= 0.0:
             return 0.0
