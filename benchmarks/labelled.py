@@ -344,7 +344,7 @@ def table() -> None:
 def few_table() -> None:
     """Print coverage of few labels by estimate, and of bags of two or three rows."""
     rows = {(row["population"], row["case"]): row for row in read_summary(FEW_SUMMARY)}
-    print(f"| rows | labels | {' | '.join(WAYS)} | standard error | lowest region | bags |")
+    print(f"| rows | number | {' | '.join(WAYS)} | standard error | lowest region | bags |")
     print("|---" * (len(WAYS) + 5) + "|")
     for name in FEW_SETS:
         for n in FEW:
