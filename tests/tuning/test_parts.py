@@ -110,6 +110,12 @@ def test_the_work_is_bounded_and_rare_classes_are_kept() -> None:
         assert counts[0] == counts[1]
 
 
+@pytest.mark.parametrize(("k", "bags"), [(40, 100), (400, 10), (1_000, 5)])
+def test_many_classes_take_few_bags(k: int, bags: int) -> None:
+    made = make_hold_outs(training(k, 2_000), k, TuningPlan(bag_size=30), 0, TuningEffort())
+    assert sum(len(one.bags) for one in made) == bags
+
+
 def test_classes_on_one_side_only_are_left_out_of_the_bags() -> None:
     given = training(3, 90, folds=5)
     y = given.labels.copy()
