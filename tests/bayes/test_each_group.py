@@ -136,14 +136,18 @@ def exact_templates(rng: np.random.Generator, n: int = 4000) -> TemplateDraw:
 def test_row_ends_are_means_on_the_scale_of_shares() -> None:
     """The oracle: a loop over groups and classes; in expectation the centre is the share."""
     rng = np.random.default_rng(3)
-    templates, sizes, mix = exact_templates(rng), np.array([400, 3, 1, 600]), np.array([0.3, 0.7])
-    shares = np.repeat([0.1, 0.5, 0.5, 0.9], sizes)
+    templates, mix, sizes = (
+        exact_templates(rng),
+        np.array([0.3, 0.7]),
+        np.array([400, 3, 1, 600, 500]),
+    )
+    shares = np.repeat([0.1, 0.5, 0.5, 0.9, 0.4], sizes)
     rows = overlapping(shares, rng)
     membership = rows * mix / (rows @ mix)[:, None]
     ends = row_ends(membership, templates, mix, sizes, TAIL)
     known = templates.training * mix / (templates.training @ mix)[:, None]
     groups = np.split(membership, np.cumsum(sizes)[:-1])
-    common = sum(((g - g.mean(axis=0)) ** 2).sum(axis=0) for g in groups) / (1004 - 4)
+    common = sum(((g - g.mean(axis=0)) ** 2).sum(axis=0) for g in groups) / (1504 - 5)
     for number, own in enumerate(groups):
         for label in range(2):
             first, second = (known[templates.weights[:, c] > 0, label].mean() for c in range(2))
@@ -151,10 +155,10 @@ def test_row_ends_are_means_on_the_scale_of_shares() -> None:
             centre = (own[:, label].mean() - outside) / (inside - outside)
             squares = ((own[:, label] - own[:, label].mean()) ** 2).sum() + 10 * common[label]
             error = np.sqrt(squares / (len(own) + 9) / len(own)) / (inside - outside)
-            expected = np.clip([centre, centre + ndtri(TAIL) * error], 0.0, 1.0)
-            at = [len(ends.scores) // 2, np.isclose(ends.scores, -ndtri(TAIL)).argmax()]
-            np.testing.assert_allclose(ends.shares[at, number, label], expected)
-    np.testing.assert_allclose(ends.estimate(0)[[0, 3]], [0.1, 0.9], atol=0.12)
+            assert ends.estimate(label)[number] == pytest.approx(centre)
+            at = np.flatnonzero(np.isclose(ends.scores, -ndtri(TAIL)))[0]
+            assert ends.shares[at, number, label] == pytest.approx(centre + ndtri(TAIL) * error)
+    np.testing.assert_allclose(ends.estimate(0)[[0, 3, 4]], [0.1, 0.9, 0.4], atol=0.12)
 
 
 def test_rows_show_a_group_that_shares_cannot() -> None:
@@ -192,7 +196,34 @@ def test_rows_beyond_those_of_all_classes_make_no_group_strange() -> None:
     assert not OtherGroups.of(ends, sizes, parents).strange.any()
     rows[:1000] = adapted(overlapping(np.full(1000, 0.5), rng), mix)
     ends = row_ends(rows, templates, mix, sizes, TAIL)
-    assert not OtherGroups.of(ends, sizes, parents).strange[1:].any()
+    assert np.flatnonzero(OtherGroups.of(ends, sizes, parents).strange).tolist() == [0]
+
+
+@pytest.mark.parametrize(("n", "spread"), [(100, 0.05), (30_000, 0.05), (10**8, 0.0)])
+def test_large_groups_belong_together(n: int, spread: float) -> None:
+    """Their shares are spread as those of small groups may be, and are known exactly."""
+    sizes, parents = np.full(12, n), np.zeros(12, dtype=np.int64)
+    first = np.random.default_rng(9).normal(0.3, np.hypot(spread, 0.4 / np.sqrt(n)), 12)
+    centre = np.stack([first, 1.0 - first], axis=1)
+    error = 0.4 / np.sqrt(n)
+    scores = -ndtri(TAIL * np.array(LEVELS))
+    ends = [(centre - q * error, centre + q * error) for q in scores]
+    others = OtherGroups.of(SeparateEnds.of(centre, ends, TAIL), sizes, parents)
+    assert (others.p_value * 12 > 0.1).all()
+
+
+def test_groups_each_of_one_class_are_not_all_strange() -> None:
+    sizes, parents = np.full(8, 200), np.zeros(8, dtype=np.int64)
+    first = np.arange(8) % 2 * 1.0
+    centre = np.stack([first, 1.0 - first], axis=1)
+    ends = [
+        (np.maximum(centre - q, 0.0), np.minimum(centre + q, 1.0))
+        for q in (0.03, 0.025, 0.02, 0.015)
+    ]
+    others = OtherGroups.of(SeparateEnds.of(centre, ends, TAIL), sizes, parents)
+    assert (others.p_value * 8 < 0.1).all()
+    assert not others.strange.any()
+    assert others.differ
 
 
 def test_large_groups_that_differ_from_small_ones_are_seen() -> None:

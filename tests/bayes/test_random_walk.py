@@ -197,7 +197,7 @@ def test_bayes_factor_of_a_jump_matches_quadrature() -> None:
 
 
 def test_a_jump_of_a_few_of_many_classes_is_found() -> None:
-    """Two of eight classes change places: of seven log-ratios none moves by much."""
+    """One of eight classes grows and another shrinks: most log-ratios move by little."""
     rng, k = np.random.default_rng(0), 8
     shares = np.full((24, k), 1.0 / k)
     shares[12:, :2] = 0.21, 0.04

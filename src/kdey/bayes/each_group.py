@@ -65,6 +65,8 @@ _HINT, _SIZE_LEVEL = 0.2, 0.05
 #: Share of groups that may have any share: where the others are learnt from, and in intervals.
 _STRANGE, _WIDE = 0.01, 0.1
 _CELLS, _MEANS, _CONCENTRATIONS = 200, 21, 12
+#: Median size of groups above which small concentrations do not rise with it.
+_SMALL = 100.0
 #: Part of the false alarms that the test of rows may make.
 _BY_ROWS = 0.3
 #: Instances by which the spread of rows is the common one; smallest distance of a class.
@@ -203,7 +205,8 @@ class OtherGroups:
     @property
     def strange(self) -> NDArray[np.bool_]:
         """Whether each group does not belong to the others, shape (G,)."""
-        return np.asarray(self.p_value * len(self.p_value) < FALSE_ALARM)
+        found = np.asarray(self.p_value * len(self.p_value) < FALSE_ALARM)
+        return found & ~found.all()  # where all are, there is nothing that they could belong to
 
     @property
     def differ(self) -> bool:
@@ -278,11 +281,12 @@ def row_ends(
     variance = (squares + _SPREAD_ROWS * common) / (n - 1.0 + _SPREAD_ROWS)
     error = np.sqrt(variance / n) / slope
     centre = (means - base) / slope
+    # Where most groups lie beyond the classes, that is no sign of shares that others do not have.
+    middle = np.median(centre, axis=0)
+    centre += np.clip(middle, 0.0, 1.0) - middle
     quantiles = -ndtri(np.minimum(tail * np.array(LEVELS), 0.49))
     ends = [(centre - q * error, centre + q * error) for q in quantiles]
-    made = SeparateEnds.of(centre, ends, tail)
-    # Rows beyond those of every class are no sign of a share that others do not have.
-    return replace(made, shares=np.clip(made.shares, 0.0, 1.0))
+    return SeparateEnds.of(centre, ends, tail)
 
 
 def go_with_size(values: Array, sizes: Indices) -> bool:
@@ -429,7 +433,9 @@ def _predictive(masses: Array, scale: float) -> Array:
     """
     edges, u = _edges(), (np.arange(_CONCENTRATIONS) + 0.5) / _CONCENTRATIONS
     middles = (edges[1:] + edges[:-1]) / 2.0
-    kappa, (first, last) = scale * (1.0 - u) / u, (0.0, 1.0)
+    # Large groups show more of what they have in common, and may differ as much as small ones.
+    kappa = scale ** (1.0 - u) * min(scale, _SMALL) ** u * (1.0 - u) / u
+    first, last = 0.0, 1.0
     for _ in range(2):
         step = (last - first) / (_MEANS + 1)
         mu = np.clip(np.linspace(first + step, last - step, _MEANS), 1e-6, 1.0 - 1e-6)
