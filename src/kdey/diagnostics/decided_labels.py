@@ -176,7 +176,7 @@ class Audit(Shown):
         Parameters
         ----------
         other : Audit
-            Of the same rows and labels, with the same clusters.
+            Of the same rows and labels, with the same weights, clusters and confidence.
 
         Returns
         -------
@@ -384,6 +384,8 @@ def audit(
     n = len(said)
     names, members = _groups(by, n)
     w = np.ones(n) if sample_weight is None else check_weights(sample_weight, n)
+    if not w[marks >= 0].any():
+        raise ValueError("no row with a label has a weight above zero")
     drawn = None if clusters is None else cluster_codes(clusters, n)
     rows = [np.arange(n), *members]
     strata = said if drawn_by is None else group_codes(drawn_by, "drawn_by")[1]
