@@ -105,6 +105,29 @@ def test_two_judges_are_compared(items, tmp_path):
     assert "key column 'judge'" in refused.stderr
 
 
+def test_judges_with_equal_decisions_and_names_of_their_own(tmp_path):
+    """A name that only one judge uses has a narrow interval, which is no merit of the judge."""
+    header, rows = "a,b,c,human", [("x", "y")[n % 2] for n in range(80)]
+    made = [f"{y},{y},{f'odd {n}' if n % 8 == 0 else y},{y}" for n, y in enumerate(rows)]
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join([header, *made]))
+    done = run(path, "--decided", "a,b,c", "--human", "human", "--target", "bag")
+    equal = done.stderr.splitlines()[-2]
+    assert equal.startswith("a and b agree on 100 % of the rows; a is right 0.0 points")
+    assert equal.endswith("which chance may explain")
+    assert "warning" not in done.stderr
+    done = run(path, "--decided", "c,a", "--human", "human")
+    narrower = float(done.stderr.split(" times as wide")[0].split()[-1])
+    shares = {(row["judge"], row["class"]): row for row in rows_of(done.stdout)}
+    widths = {
+        judge: [float(shares[judge, y]["high"]) - float(shares[judge, y]["low"]) for y in "xy"]
+        for judge in "ac"
+    }
+    assert narrower == pytest.approx(sum(widths["a"]) / sum(widths["c"]), abs=0.01)
+    refused = run(path, "--decided", ",", "--human", "human")
+    assert "--decided names no column" in refused.stderr
+
+
 def test_groups_are_those_of_the_library(items):
     from kdey import audit
 

@@ -146,6 +146,17 @@ def test_settings_of_a_history_are_kept(model: Path, calm: Path, tmp_path: Path)
     assert "was started with other settings" in other.stderr
 
 
+def test_what_is_the_matter_with_groups_is_one_line(model: Path, tmp_path: Path) -> None:
+    table = write(
+        tmp_path / "t.csv",
+        [row | {"kind": "good", "part": f"k{n % 7}"} for n, row in enumerate(rows(70))],
+    )
+    result = send(model, table, tmp_path, 1, "--groups", "part", "--min-size", 50, "--no-check-fit")
+    told = result.stderr.splitlines()
+    assert told[0] == "1: 70 rows of 7 groups added"
+    assert "1: too small (k0; k1; k2; k3; k4 and 2 more)" in told
+
+
 def test_groups_and_the_accuracy(model: Path, tmp_path: Path) -> None:
     lines = rows(400, seed=1)
     table = write(tmp_path / "t.csv", without(lines[:240], "day"))
@@ -158,5 +169,8 @@ def test_groups_and_the_accuracy(model: Path, tmp_path: Path) -> None:
     history = read_history(tmp_path / "h.parquet")
     assert (history.by, history.groups) == ("kind", ["bad", "good"])
     assert "1, bad: " in result.stderr
+    assert "1: 240 rows of 2 groups added" in result.stderr
+    again = send(model, table, tmp_path, 1)
+    assert "in the history already, with the same numbers: 1\n" in again.stderr
     other = send(model, table, tmp_path, 2, "--groups", "name")
     assert other.exit_code == 2

@@ -258,6 +258,11 @@ def test_a_judge_is_audited_by_the_draw_for_another():
     assert abs(np.mean(wrong["other"])) < 0.02
 
 
+def test_labels_without_weight_are_none():
+    with pytest.raises(ValueError, match="no row with a label has a weight above zero"):
+        audit(["a", "b"], ["a", None], sample_weight=[0.0, 1.0])
+
+
 def test_judges_of_other_rows_are_not_compared(table):
     _, decided, human = table
     found = audit(decided, human)

@@ -255,3 +255,16 @@ def test_quantifiers_of_other_libraries_are_told_apart() -> None:
     )
     with pytest.raises(ValueError, match="the same model, every, most and seed"):
         made.merge(of(Constant([0.4, 0.6])))
+
+
+def test_a_quantifier_that_cannot_be_pickled() -> None:
+    """It goes with itself alone."""
+    made = []
+    for _ in range(2):
+        own = Constant([0.3, 0.7])
+        own.predict = lambda X: np.array([0.3, 0.7])  # type: ignore[method-assign]
+        q = ForeignQuantifier(own).fit([[0.0], [1.0]], ["a", "b"])
+        made.append((Accumulator(q), Accumulator(q)))
+    made[0][0].merge(made[0][1])
+    with pytest.raises(ValueError, match="the same model"):
+        made[0][0].merge(made[1][0])

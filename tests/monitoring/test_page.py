@@ -72,6 +72,7 @@ def test_the_last_alarm_leads_to_its_group_and_periods_have_one_name() -> None:
     assert "None of 2 groups by shop raised an alarm for 15 April 2026." in shown
     assert re.search(r'<a href="#groups-0" data-label="\w+">north</a>: the share of “', shown)
     assert "(alarm for 8 April 2026)" in shown
+    assert "<caption>Newest estimate, 15 April 2026, of" in shown
     assert not re.search(r"2026-\d\d", shown.split("<script")[0]), "as people say them"
 
 

@@ -156,3 +156,10 @@ def test_a_page_stays_small_and_says_what_it_leaves_out() -> None:
         "The page has 250 of 300 rows and 1 of 3 classes; for all, see the files below."
     )
     assert len(json.loads(many.data())["ends"]) == 1
+
+
+def test_a_page_of_very_many_times_has_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kdey.report.explorer._MOST_NUMBERS", 300)
+    found = make_report(shop_rows(3, 104), by=["shop"], time="week").group_explorer
+    assert found is not None
+    assert (len(found.shown), len(found.shown_classes)) == (1, 1)

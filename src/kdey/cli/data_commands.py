@@ -306,6 +306,8 @@ def audit(table: str, **options: Any) -> None:
     extra = ((options[name], None) for name in ("next_rows", "confusion"))
     check_outputs((table, *options["more"]), (options["output"], options["format"]), *extra)
     judges = list(dict.fromkeys(names(options["decided"])))
+    if not judges:
+        raise click.UsageError("--decided names no column")
     if len(judges) > 1 and JUDGE in names(options["by"]):
         raise click.UsageError(f"key column {JUDGE!r} has the name of a column of the result")
     file = open_table(table, options)
@@ -376,7 +378,7 @@ def _say_judges(found: dict[str, Audit], decided: list[Labels]) -> None:
         _say_confusion(one)
     for judge, labels in zip(others, decided[1:], strict=True):
         alike = 100 * (decided[0] == labels).mean()
-        say(f"{name} and {judge} agree on {alike:.0f} % of the rows; {_better(found, judge, name)}")
+        say(f"{name} and {judge} agree on {alike:.0f} % of the rows; {_better(found, name, judge)}")
 
 
 def _better(found: dict[str, Audit], *pair: str) -> str:
@@ -386,15 +388,13 @@ def _better(found: dict[str, Audit], *pair: str) -> str:
     best, other = sorted(pair, key=lambda judge: -found[judge].accuracy[0, 0])
     more, low, high = (100 * value for value in found[best].more_often_right(found[other]))
     clear = "more than chance explains" if low > 0 else "which chance may explain"
-    widths = [
-        np.mean(share.high - share.low)
-        for judge in (best, other)
-        if (share := found[judge].shares[0]) is not None
-    ]
-    return (
-        f"{best} is right {more:.1f} points more often than {other} ({low:.1f} to {high:.1f}), "
-        f"{clear}, and has intervals {widths[0] / widths[1]:.2f} times as wide"
-    )
+    both = [share for judge in (best, other) if (share := found[judge].shares[0]) is not None]
+    # A name that one judge alone has used has a narrow interval near zero.
+    common = [name for name in both[0].classes if name in both[1].classes]
+    first, second = ((s.high - s.low)[np.isin(s.classes, common)].mean() for s in both)
+    wide = f", and has intervals {first / second:.2f} times as wide" if second > 0.0 else ""
+    lead = f"{more:.1f} points more often than {other} ({low:.1f} to {high:.1f})"
+    return f"{best} is right {lead}, {clear}{wide}"
 
 
 def _say_confusion(found: Audit) -> None:

@@ -176,7 +176,7 @@ class Audit(Shown):
         Parameters
         ----------
         other : Audit
-            Of the same rows and labels, with the same clusters.
+            Of the same rows and labels, with the same weights, clusters and confidence.
 
         Returns
         -------
@@ -384,6 +384,8 @@ def audit(
     n = len(said)
     names, members = _groups(by, n)
     w = np.ones(n) if sample_weight is None else check_weights(sample_weight, n)
+    if not w[marks >= 0].any():
+        raise ValueError("no row with a label has a weight above zero")
     drawn = None if clusters is None else cluster_codes(clusters, n)
     rows = [np.arange(n), *members]
     strata = said if drawn_by is None else group_codes(drawn_by, "drawn_by")[1]
@@ -484,10 +486,10 @@ def _judge(
     return _Judged(shares, (float(right[0]), float(low[0]), float(high[0])), confusion, errors)
 
 
-def _selection(said: Indices, positions: Indices) -> Array:
-    """Return the share of labelled rows among those with the decision of each labelled row."""
-    all_rows = np.bincount(said)
-    n = np.bincount(said[positions], minlength=len(all_rows))
+def _selection(strata: Indices, positions: Indices) -> Array:
+    """Return the share of labelled rows among those of the stratum of each labelled row."""
+    all_rows = np.bincount(strata)
+    n = np.bincount(strata[positions], minlength=len(all_rows))
     occurs = all_rows > 0
     together = occurs & (n < _FEWEST)
     # One that has enough labels joins those that have too few, the smallest first.
@@ -497,7 +499,7 @@ def _selection(said: Indices, positions: Indices) -> Array:
     rates = n / np.maximum(all_rows, 1)
     if together.any():
         rates[together] = n[together].sum() / all_rows[together].sum()
-    return np.asarray(rates[said[positions]])
+    return np.asarray(rates[strata[positions]])
 
 
 def _codes(decided: ArrayLike, human: ArrayLike) -> tuple[Indices, Indices, NDArray[Any]]:

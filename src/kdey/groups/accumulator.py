@@ -321,5 +321,8 @@ def _digest(model: AnyModel) -> str:
         return "+".join(map(_digest, model.members))
     if isinstance(model, Model):
         return model.digest
-    # Of another library: by its content, which pickle alone would write in several ways.
-    return str(joblib.hash(model.quantifier))
+    try:
+        # Of another library: by its content, which pickle alone would write in several ways.
+        return str(joblib.hash(model.quantifier))
+    except Exception:  # pickle may raise anything; what it cannot write stays in this process
+        return f"object {id(model.quantifier)}"

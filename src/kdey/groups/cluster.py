@@ -262,10 +262,9 @@ def _numbered(
     """Return the groups that partitions have, their keys, and their numbers of rows."""
     if not any(map(len, parts)):
         raise ValueError("frame has no rows")
-    whole, keys = _added(names, parts), GroupKeys(names)
-    table = _table(whole)
-    keys.encode([table[name] for name in names], len(table))
-    return keys, table.select(*names), whole[_COUNT].to_numpy(dtype=np.int64)
+    keys, whole = _merged(names, parts)
+    counts = whole.pop(_COUNT).to_numpy(dtype=np.int64)
+    return keys, _table(whole.infer_objects()), counts
 
 
 def _ids_of(keys: GroupKeys) -> Indices:
@@ -318,6 +317,13 @@ def _count_groups(scorer: TableScorer, frame: pd.DataFrame) -> pd.DataFrame:
 
 def _added(names: tuple[str, ...], parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return the groups of several partitions, each once, as :func:`_count_groups` returns them."""
+    return _merged(names, parts)[1]
+
+
+def _merged(
+    names: tuple[str, ...], parts: Sequence[pd.DataFrame]
+) -> tuple[GroupKeys, pd.DataFrame]:
+    """Return the keys of the groups of several partitions, and the groups, each once."""
     keys, rows, counts = GroupKeys(names), [], np.zeros(0, dtype=np.int64)
     for frame in [part for part in parts if len(part)] or parts[:1]:
         table, known = _table(frame), len(keys)
@@ -325,7 +331,11 @@ def _added(names: tuple[str, ...], parts: Sequence[pd.DataFrame]) -> pd.DataFram
         rows.append(frame[numbers >= known])
         counts = np.concatenate([counts, np.zeros(len(keys) - known, dtype=np.int64)])
         np.add.at(counts, numbers, frame[_COUNT].to_numpy(dtype=np.int64))
-    return _concat(rows).assign(**{_COUNT: counts})
+    for name in names:
+        # Long integers would lose digits beside the floats of a partition with missing keys.
+        if {row[name].dtype.kind for row in rows} >= {"i", "f"}:
+            rows = [row.astype({name: object}) for row in rows]
+    return keys, _concat(rows).assign(**{_COUNT: counts})
 
 
 def _count_usable(scorer: TableScorer, frame: pd.DataFrame) -> pd.DataFrame:

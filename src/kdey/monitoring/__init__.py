@@ -639,15 +639,15 @@ def _lead(history: History, alarms: Sequence[Alarm], names: Mapping[str, str]) -
 
     ``names`` has periods as people say them, as in ``alarms``.
     """
-    last, (first_name, *_, last_name) = history.periods[-1], [*names.values()] * 2
+    last, shown = history.periods[-1], list(names.values())
     count = "one period" if len(names) == 1 else f"{len(names):,} periods"
-    since = "" if len(names) == 1 else f", from {first_name} to {last_name}"
+    since = "" if len(names) == 1 else f", from {shown[0]} to {shown[-1]}"
     if history.by is not None:
-        ringing = {alarm.group for alarm in alarms if alarm.period == last_name}
+        ringing = {alarm.group for alarm in alarms if alarm.period == shown[-1]}
         groups = count_of(len(history.groups), "group")
         some = f"{len(ringing):,}" if ringing else "None"
         sentences = [
-            f"{some} of {groups} by {history.by} raised an alarm for {last_name}.",
+            f"{some} of {groups} by {history.by} raised an alarm for {shown[-1]}.",
             f"The history has {count}{since}.",
         ]
     else:
@@ -658,13 +658,13 @@ def _lead(history: History, alarms: Sequence[Alarm], names: Mapping[str, str]) -
             for i in order
         ]
         sentences = [
-            f"Of the {last.n:,} records of {last_name}, an estimated {listed(named)}.",
+            f"Of the {last.n:,} records of {shown[-1]}, an estimated {listed(named)}.",
             f"The history has {count}{since}.",
         ]
     if history.settings.accuracy_below is not None and np.isfinite(last.accuracy):
         where = f" of {last.group}" if last.group else ""
         sentences.append(
-            f"The expected accuracy{where} for {last_name} is {percent(last.accuracy)}."
+            f"The expected accuracy{where} for {shown[-1]} is {percent(last.accuracy)}."
         )
     if history.gaps:
         between = listed([f"{names[a]} and {names[b]}" for a, b in history.gaps[-5:]])

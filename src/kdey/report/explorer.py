@@ -165,7 +165,8 @@ class Explorer:
     @cached_property
     def shown(self) -> list[int]:
         """The rows on the page, in their order: flagged ones first, faint ones last."""
-        most = min(MOST_ROWS, _MOST_NUMBERS // ((1 + _LINES) * max(len(self.times), 1)))
+        room = _MOST_NUMBERS // ((1 + _LINES) * max(len(self.times), 1))
+        most = min(MOST_ROWS, max(1, room))
         key = _tenths(self.shares[:, self.focus, 0])
         if self.in_order:
             return list(range(len(self.rows)))[:most]

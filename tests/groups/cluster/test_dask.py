@@ -123,6 +123,19 @@ def test_counts_of_groups_are_added_up_on_the_workers(monkeypatch) -> None:
     assert found.counts.tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize("together", [2, 16])
+def test_long_integers_beside_missing_keys(monkeypatch, together: int) -> None:
+    """Keys that are missing make floats of a partition, and these have 53 bits."""
+    monkeypatch.setattr(cluster, "TOGETHER", together)
+    long, half = 2**53, FRAME[SCORES].head(60)
+    parts = [half.assign(group=np.arange(60) % 2 + long) for _ in range(2)]
+    parts.append(half.assign(group=np.where(np.arange(60) < 20, np.nan, 7.0)))
+    table = fitted(PACC()).predict_groups(from_parts(*parts), "group", scores=SCORES).to_frame()
+    assert table["group"].dtype == np.float64
+    sizes = (table["n"] + table["n_missing"])[::K]
+    assert sorted(sizes) == [20, 40, 60, 60]
+
+
 def test_empty_partitions() -> None:
     q = fitted(KDEyML(bandwidth=0.1))
     half = len(FRAME) // 2
