@@ -315,14 +315,10 @@ def _read_member(
         with archive.open(name) as stream:
             # A part at a time, which is never in memory twice; of a member that is longer than the
             # manifest declares, no more than one part.
-            while part := stream.read(_PART):
-                if filled + len(part) > bytes:
-                    raise _damaged(path, name)
+            while filled <= bytes and (part := stream.read(_PART)):
                 data[filled : filled + len(part)] = part
                 digest.update(part)
                 filled += len(part)
-    except ModelFileError:
-        raise
     except _UNREADABLE:
         raise _damaged(path, name) from None
     if filled != bytes or digest.hexdigest() != sha256:
